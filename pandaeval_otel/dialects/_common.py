@@ -220,11 +220,11 @@ def system_of(messages: Messages | None) -> str | None:
 
 def said_by_user(text: Any) -> Messages | None:
     if type(text) is str and not hidden(text):
-        return spoken("user", Text(text))
+        return one_message("user", Text(text))
     return None
 
 
-def spoken(role: str, *parts: Part, reason: str = "") -> Messages | None:
+def one_message(role: str, *parts: Part, reason: str = "") -> Messages | None:
     if parts:
         return (Message(role, parts, reason),)
     return None

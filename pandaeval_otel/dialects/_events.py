@@ -46,7 +46,7 @@ class EventContent:
     """Attributes of operation-details events, to be read as the span's own."""
 
 
-def told_by(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
+def read_events_and_logs(span: RawSpan, logs: Sequence[RawLog]) -> EventContent:
     """Return the messages in span events, completed from log records in time order."""
     content = _content([(event.name, event.attributes, event.attributes) for event in span.events])
     if logs:
@@ -127,7 +127,7 @@ def tool_values(span: RawSpan) -> tuple[Any, Any]:
     return arguments, result
 
 
-def told_in_list(value: Any) -> tuple[Messages | None, Messages | None]:
+def messages_in_event_list(value: Any) -> tuple[Messages | None, Messages | None]:
     """Return input and answer from an attribute with a list of per-message events. ``None``: absent or hidden."""
     events = [event for item in as_list(value) if type(event := parsed(item)) is dict]
     content = _content([(str(event.get(semconv.EVENT_NAME) or ""), event, event) for event in events])

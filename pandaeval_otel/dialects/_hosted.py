@@ -33,7 +33,7 @@ _BESIDE = frozenset(
 )
 """Members that are neither argument nor result."""
 _NOT_CHOSEN = frozenset({"container_id", "containerId", "sources"})
-NOT_TOLD = object()
+NOT_RECORDED = object()
 """Marks a result that was not recorded."""
 
 
@@ -51,7 +51,7 @@ def read_call(call: Object, kind: str) -> tuple[str, Any, Any]:
     """Return name (else type), arguments (``None`` if absent) and :func:`outcome` of a hosted call."""
     inner = call.get("server_tool_call", call)
     if type(inner) is not dict:
-        return identifier(call.get("name")) or kind, parsed(inner), NOT_TOLD
+        return identifier(call.get("name")) or kind, parsed(inner), NOT_RECORDED
     name = call.get("name") or (first(inner, ("name", "type")) if inner is not call else "")
     arguments = parsed(first(inner, ("input", "arguments", "args", "action")))
     if arguments is None:
@@ -67,18 +67,18 @@ def chosen(arguments: Any) -> Any:
 
 
 def outcome(told: Any) -> Any:
-    """Return the result without the provider's wrapping, failures in MCP's form. A status alone is :data:`NOT_TOLD`."""
+    """Return the result without the provider's wrapping, failures in MCP's form. A status alone is :data:`NOT_RECORDED`."""
     told = parsed(told)
     if type(told) is not dict:
         if told is None:
-            return NOT_TOLD
+            return NOT_RECORDED
         return told
     error = first(told, ("error", "error_code"))
     if error or told.get("status") == "failed" or str(told.get("type")).endswith("_error"):
         return {"content": error or first(told, _OUTPUTS) or "failed", "is_error": True}
     rest = told.keys() - _BESIDE
     if not rest:
-        return NOT_TOLD
+        return NOT_RECORDED
     only = next(iter(rest)) if len(rest) == 1 else ""
     if only in _OUTPUTS:
         return outcome(told[only])
@@ -105,4 +105,4 @@ def grounding_of(candidate: Object) -> tuple[str, Object, Any] | None:
     if not queries and not found:
         return None
     name = "file_search" if passages else "google_search"
-    return name, {"queries": queries} if queries else {}, passages or NOT_TOLD
+    return name, {"queries": queries} if queries else {}, passages or NOT_RECORDED

@@ -13,7 +13,7 @@ from pandaeval_otel.dialects import _hosted
 from pandaeval_otel.dialects._messages import Messages, role_of
 from pandaeval_otel.dialects._parts import blocks_of, parts_in, parts_of, request_of, result_value, text_part
 from pandaeval_otel.dialects._reading import Attributes
-from pandaeval_otel.dialects._thoughts import told
+from pandaeval_otel.dialects._thoughts import split_thoughts
 from pandaeval_otel.dialects._values import Object, as_dict, hidden, identifier, parsed, visible
 from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, Text, ToolRequest, ToolResponse
 
@@ -92,7 +92,7 @@ def _message(fields: Fields, items: Sequence[Fields], default_role: str) -> Mess
     reason = plain.get("finish_reason")
     parts = _with_content([part for block in blocks for part in _block(block)], plain, role)
     parts = _with_calls(parts, plain, calls)
-    return Message(role, tuple(told(role, parts)), reason if type(reason) is str else "")
+    return Message(role, tuple(split_thoughts(role, parts)), reason if type(reason) is str else "")
 
 
 def _role(plain: Fields, calls: Sequence[Fields], items: Sequence[Fields], default: str) -> str:

@@ -17,6 +17,7 @@ from pandaeval_otel.dialects._common import (
     give_error,
     give_outcome,
     metadata_sessions,
+    one_message,
     one_session,
     prefixed_sessions,
     prefixed_user,
@@ -27,13 +28,18 @@ from pandaeval_otel.dialects._common import (
     said_by_user,
     session_candidates,
     session_id,
-    spoken,
     system_of,
     tool_definitions,
     usage_in,
     usage_of,
 )
-from pandaeval_otel.dialects._events import EventContent, log_name, told_by, told_in_list, tool_values
+from pandaeval_otel.dialects._events import (
+    EventContent,
+    log_name,
+    messages_in_event_list,
+    read_events_and_logs,
+    tool_values,
+)
 from pandaeval_otel.dialects._hosted import CALLS
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
 from pandaeval_otel.dialects._messages import (

@@ -21,7 +21,7 @@ from pandaeval_otel.dialects._parts import (
     result_value,
     text_part,
 )
-from pandaeval_otel.dialects._thoughts import told
+from pandaeval_otel.dialects._thoughts import split_thoughts
 from pandaeval_otel.dialects._values import (
     Object,
     as_dict,
@@ -86,7 +86,7 @@ def message_of(item: Object, role: str) -> Message:
         parts += [call for call in calls if call.id not in known]  # LangChain writes each a second time
     if type(item.get("function_call")) is dict:
         parts.append(request_of(item["function_call"]))
-    parts = [*told(role, parts)] if role == "assistant" else parts
+    parts = [*split_thoughts(role, parts)] if role == "assistant" else parts
     return Message(true_role(role, parts), tuple(parts), finish_reason_of(item))
 
 
@@ -105,7 +105,7 @@ def otel_message(item: Object, role: str) -> Message:
         parts = with_members(parts, item, speaker)
     reason = "" if len(item) == 2 and "role" in item else finish_reason_of(item)
     if speaker == "assistant":
-        parts = [*told(speaker, parts)]
+        parts = [*split_thoughts(speaker, parts)]
     return Message(true_role(speaker, parts) if speaker == "user" else speaker, tuple(parts), reason)
 
 
@@ -407,7 +407,7 @@ def _grounded(messages: list[Message], candidate: Object) -> list[Message]:
         return messages
     name, arguments, result = search
     parts: list[Part] = [ToolRequest(name, arguments, hosted=True)]
-    if result is not _hosted.NOT_TOLD:
+    if result is not _hosted.NOT_RECORDED:
         parts.append(ToolResponse(result, name=name))
     return [messages[0].with_parts(*parts, *messages[0].parts)]
 

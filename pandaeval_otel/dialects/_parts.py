@@ -123,7 +123,7 @@ def response_of(block: Object) -> Part | None:
     call_id, name = identifier(first(block, _CALL_ID_KEYS)), identifier(first(block, _NAME_KEYS))
     if _hosted.is_result(str(block.get("type"))) or _hosted.is_hosted(block, name, call_id):
         result = _hosted.outcome(result_value(result))
-        if result is _hosted.NOT_TOLD:
+        if result is _hosted.NOT_RECORDED:
             return None
     if not call_id and hidden(result) and not any(key in block for key in _RESULT_KEYS):
         return NOT_CAPTURED
@@ -220,7 +220,7 @@ def _hosted_call(block: Object, word: str) -> tuple[Part, ...]:
     name, arguments, result = _hosted.read_call(block, word)
     call_id = identifier(first(block, _CALL_ID_KEYS))
     request = ToolRequest(name, None if hidden(arguments) else arguments, call_id, hosted=True)
-    if result is _hosted.NOT_TOLD:
+    if result is _hosted.NOT_RECORDED:
         return (request,)
     return request, ToolResponse(result_value(result), call_id, name)
 

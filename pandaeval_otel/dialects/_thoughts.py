@@ -36,10 +36,10 @@ _NOTHING = Text("")
 def without_thoughts(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     if not any(_may_think(message.parts) for message in messages):
         return messages
-    return tuple([message.with_parts(*told(message.role, message.parts)) for message in messages])
+    return tuple([message.with_parts(*split_thoughts(message.role, message.parts)) for message in messages])
 
 
-def told(role: str, parts: Sequence[Part]) -> Sequence[Part]:
+def split_thoughts(role: str, parts: Sequence[Part]) -> Sequence[Part]:
     if role != "assistant" or not _may_think(parts):
         return parts
     found: list[Part] = []

@@ -107,10 +107,10 @@ def is_final_answer(name: str, value: Any) -> bool:
     arguments = tool_arguments(value)
     if arguments is None or not arguments.value:
         return word == _FINISH
-    return type(arguments.value) is dict and handed_text(arguments.value) is not None
+    return type(arguments.value) is dict and answer_in_arguments(arguments.value) is not None
 
 
-def handed_text(arguments: Mapping[str, Any]) -> str | None:
+def answer_in_arguments(arguments: Mapping[str, Any]) -> str | None:
     """Return the answer among a tool's arguments."""
     for key in _HANDED:
         if type(text := arguments.get(key)) is str and text.strip():

@@ -20,9 +20,9 @@ from pandaeval_otel.dialects._kit import (
     keys,
     kinds,
     messages_of,
+    one_message,
     parsed,
     said_by_user,
-    spoken,
     usage_in,
 )
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Message, Part, Reasoning, Text, ToolRequest, ToolResponse
@@ -74,7 +74,7 @@ class CrewAI(ByKind):
     def read_step(self) -> None:
         plan = self.get("crewai.reasoning.plan")
         if not hidden(plan):
-            self.output = spoken("assistant", Reasoning(str(plan)))
+            self.output = one_message("assistant", Reasoning(str(plan)))
 
     read_guardrail = read_step
 
@@ -82,12 +82,12 @@ class CrewAI(ByKind):
         inputs = self.first("crewai.crew.inputs", "crewai.flow.inputs")
         if parsed(inputs) in (None, "", "null", {}, []):
             # Without inputs the tasks are the question; the messages of the crew's span say "null".
-            self.input = spoken("user", NOT_CAPTURED)
+            self.input = one_message("user", NOT_CAPTURED)
         else:
             self.input = asked(inputs)[0] or said_by_user(str(inputs))
         result = self.first("crewai.crew.output", "crewai.flow.result")
         if not hidden(result):
-            self.output = spoken("assistant", Text(str(result)))
+            self.output = one_message("assistant", Text(str(result)))
         metrics = parsed(self.first("crewai.crew.usage_metrics", "crewai.flow.aggregated_crew_usage_metrics"))
         self.usage = usage_in(metrics, *_TOKENS)
 

@@ -28,6 +28,7 @@ from pandaeval_otel.dialects._kit import (
     kinds,
     parsed,
     prompted_tools,
+    read_events_and_logs,
     read_messages,
     result_value,
     said_by_user,
@@ -35,7 +36,6 @@ from pandaeval_otel.dialects._kit import (
     split_prompt,
     system_of,
     system_text,
-    told_by,
     tool_arguments,
     tool_definitions,
     tool_outcome,
@@ -133,7 +133,7 @@ class GenAI(Dialect):
         return self.read_rest(span, logs, _NOTHING_SAID)
 
     def read_rest(self, span: RawSpan, logs: Logs, said: Reading) -> Reading | None:
-        content = told_by(span, logs) if span.events or logs else _NO_CONTENT
+        content = read_events_and_logs(span, logs) if span.events or logs else _NO_CONTENT
         attributes = span.attributes
         for detail in content.details:
             stated = {key: value for key, value in attributes.items() if value not in (None, "", "[]")}

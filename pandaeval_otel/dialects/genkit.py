@@ -21,8 +21,8 @@ from pandaeval_otel.dialects._kit import (
     kinds,
     messages_of,
     model_output,
+    one_message,
     run_kind,
-    spoken,
     tool_definitions,
     usage_in,
 )
@@ -117,7 +117,7 @@ def _answer(made: Any) -> Messages | None:
     if type(answer.get("message")) is not dict and isinstance(candidates, (list, tuple)) and candidates:
         answer = as_dict(candidates[0])
     found = _messages([answer.get("message")], "assistant")
-    return found and spoken(found[0].role, *found[0].parts, reason=identifier(answer.get("finishReason")))
+    return found and one_message(found[0].role, *found[0].parts, reason=identifier(answer.get("finishReason")))
 
 
 def _with_thoughts(output: Messages | None, raw: Object) -> Messages | None:
@@ -125,7 +125,7 @@ def _with_thoughts(output: Messages | None, raw: Object) -> Messages | None:
         return output
     response = model_output(raw)[0] or ()
     thoughts = [part for message in response for part in message.parts if isinstance(part, Reasoning)]
-    return spoken(output[0].role, *thoughts, *output[0].parts, reason=output[0].finish_reason)
+    return one_message(output[0].role, *thoughts, *output[0].parts, reason=output[0].finish_reason)
 
 
 def _messages(items: Any, role: str) -> Messages | None:

@@ -22,11 +22,11 @@ from pandaeval_otel.dialects._kit import (
     keys,
     kinds,
     messages_of,
+    one_message,
     parsed,
     read_messages,
     result_value,
     salvage,
-    spoken,
     usage_in,
 )
 from pandaeval_otel.model import Captured, Kind, Reasoning, Text
@@ -156,5 +156,5 @@ def _with_thought(output: Messages | None) -> Messages | None:
     message = output[0]
     match message.parts:
         case (Text(thought), Text() as answer, *rest):
-            return spoken(message.role, Reasoning(thought), answer, *rest, reason=message.finish_reason)
+            return one_message(message.role, Reasoning(thought), answer, *rest, reason=message.finish_reason)
     return None

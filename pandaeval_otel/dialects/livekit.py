@@ -17,11 +17,11 @@ from pandaeval_otel.dialects._kit import (
     keys,
     kinds,
     messages_of,
+    one_message,
     one_session,
     parsed,
     request_of,
     said_by_user,
-    spoken,
     text_part,
     tool_arguments,
 )
@@ -82,7 +82,7 @@ class LiveKit(ByKind):
         parts: list[Part] = [request_of(call) for call in calls if type(call) is dict]
         if type(text) is str and not hidden(text) and (text or not parts):
             parts.insert(0, text_part(text))
-        return spoken("assistant", *parts)
+        return one_message("assistant", *parts)
 
 
 DIALECT = LiveKit

@@ -20,10 +20,10 @@ from pandaeval_otel.dialects._kit import (
     first,
     keys,
     message_of,
+    one_message,
     parsed,
     run_kind,
     said_by_user,
-    spoken,
     tool_arguments,
     usage_in,
 )
@@ -115,7 +115,7 @@ def _call(events: Sequence[RawEvent]) -> Reading:
         calls = parsed(message.get("additional_kwargs.tool_calls"))
         reading.output = (_message({**message, "additional_kwargs": {"tool_calls": calls}}),)
     elif type(text) is str:
-        reading.output = spoken("assistant", Text(text))
+        reading.output = one_message("assistant", Text(text))
     reading.usage = usage_in(fields, _SPENT, _MADE, cache_read=_CACHED, thought=_THOUGHT)
     return reading
 

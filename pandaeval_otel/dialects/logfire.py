@@ -13,8 +13,8 @@ from pandaeval_otel.dialects._kit import (
     as_dict,
     fill,
     keys,
+    messages_in_event_list,
     messages_of,
-    told_in_list,
 )
 from pandaeval_otel.model import Kind
 
@@ -78,7 +78,7 @@ class Logfire(ByKind):
     def _read_events(self) -> None:
         if _EVENTS not in self.attributes:
             return
-        given, made = told_in_list(self.attributes[_EVENTS])
+        given, made = messages_in_event_list(self.attributes[_EVENTS])
         if made is None and given:
             at = len(given)
             while at and given[at - 1].role == "assistant":

@@ -27,11 +27,11 @@ from pandaeval_otel.dialects._kit import (
     kinds,
     model_input,
     model_output,
+    one_message,
     one_session,
     parsed,
     read_metadata,
     request_of,
-    spoken,
     text_part,
     tool_arguments,
     tool_definitions,
@@ -87,7 +87,7 @@ class Mastra(ByKind):
         made = self.parsed("output")
         text = made.get("text") if type(made) is dict else made
         if type(text) is str and not hidden(text) and (text or self.span.status_code != STATUS_ERROR):
-            self.output = spoken("assistant", text_part(text))
+            self.output = one_message("assistant", text_part(text))
 
     def read_workflow(self) -> None:
         self.input = asked(self._side("input"))[0]
@@ -112,7 +112,7 @@ class Mastra(ByKind):
             self.output = _output(parsed(self._side("output")), self.get(_BODY))
         failed = _FAILED in str(self.get("gen_ai.response.finish_reasons"))
         if failed and not any(message.text for message in self.output or ()):
-            self.output, self.error = spoken("assistant", NOT_CAPTURED), _FAILED
+            self.output, self.error = one_message("assistant", NOT_CAPTURED), _FAILED
 
     def read_step(self) -> None:
         if self.attributes[_TYPE].lower() == _STEP:
@@ -150,7 +150,7 @@ def _output(made: Any, body: Any) -> Messages | None:
     calls = [request_of(call) for call in dicts_in(made.get("toolCalls"))]
     if text or not (calls or text is None):
         parts.append(text_part(text))
-    return spoken("assistant", *parts, *calls)
+    return one_message("assistant", *parts, *calls)
 
 
 def _joined(thoughts: list[Any]) -> Iterable[str]:

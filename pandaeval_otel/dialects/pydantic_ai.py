@@ -18,13 +18,13 @@ from pandaeval_otel.dialects._kit import (
     count,
     hidden,
     keys,
+    messages_in_event_list,
     messages_of,
+    one_message,
     parsed,
     read_messages,
     split_run,
-    spoken,
     system_of,
-    told_in_list,
     tool_definitions,
     usage_in,
     with_answer,
@@ -90,7 +90,7 @@ class PydanticAI(ByKind):
                 # A result as long as the transcript was cut as well.
                 whole = self.get(_MESSAGES)
                 limit = len(whole) if type(whole) is str else 0
-                self.output = spoken("assistant", Text(answer), *[NOT_CAPTURED] * (0 < limit <= len(answer)))
+                self.output = one_message("assistant", Text(answer), *[NOT_CAPTURED] * (0 < limit <= len(answer)))
             return
         question, made = split_run(messages, earlier)
         self.input = question or None
@@ -103,7 +103,7 @@ class PydanticAI(ByKind):
         value = self.get(_PARAMETERS)
         self.tools, carriers = _offer(value if type(value) is str else as_text(value))
         if _EVENTS in self.attributes:
-            self.input, self.output = told_in_list(self.attributes[_EVENTS])
+            self.input, self.output = messages_in_event_list(self.attributes[_EVENTS])
         elif carriers:
             self.output = messages_of(self.get(semconv.OUTPUT_MESSAGES), "assistant")
         if self.output and carriers:
@@ -116,7 +116,7 @@ class PydanticAI(ByKind):
         if _MESSAGES in self.attributes:
             messages, cut = read_messages(whole, "user")
             return messages or (), cut
-        return told_in_list(self.get(_MESSAGES_AS_EVENTS))[0] or (), False
+        return messages_in_event_list(self.get(_MESSAGES_AS_EVENTS))[0] or (), False
 
 
 DIALECT = PydanticAI

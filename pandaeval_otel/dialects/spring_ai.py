@@ -15,10 +15,10 @@ from pandaeval_otel.dialects._kit import (
     hidden,
     keys,
     kinds,
+    one_message,
     one_session,
     parsed,
     session_id,
-    spoken,
     tool_arguments,
     tool_definitions,
 )
@@ -77,4 +77,4 @@ DIALECT = SpringAI
 
 def _texts(value: Any, role: str) -> Messages | None:
     parts = [Text(text) for text in as_list(value) if type(text) is str and not hidden(text)]
-    return spoken(role, *parts[-1:])
+    return one_message(role, *parts[-1:])

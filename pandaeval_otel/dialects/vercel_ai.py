@@ -18,12 +18,12 @@ from pandaeval_otel.dialects._kit import (
     identifier,
     keys,
     messages_of,
+    one_message,
     one_session,
     put_input,
     read_messages,
     read_metadata,
     request_of,
-    spoken,
     system_of,
     system_text,
     text_part,
@@ -129,8 +129,10 @@ class VercelAI(ByKind):
         reason = identifier(self.first("ai.response.finishReason", "ai.finishReason"))
         if reason == "stop" and parts:
             # The model waits for none of these calls: its provider ran them, before the words.
-            return spoken("assistant", *[replace(request, hosted=True) for request in requests], *parts, reason=reason)
-        return spoken("assistant", *parts, *requests, reason=reason)
+            return one_message(
+                "assistant", *[replace(request, hosted=True) for request in requests], *parts, reason=reason
+            )
+        return one_message("assistant", *parts, *requests, reason=reason)
 
 
 DIALECT = VercelAI
@@ -143,5 +145,5 @@ def _in_order(output: Messages | None) -> Messages | None:
     if not calls:
         return None
     answer = [part for part in output[0].parts if type(part) not in (ToolRequest, ToolResponse)]
-    results = spoken("tool", *output[0].tool_responses) or ()
+    results = one_message("tool", *output[0].tool_responses) or ()
     return (Message("assistant", calls), *results, Message("assistant", tuple(answer), output[0].finish_reason))

@@ -8,7 +8,7 @@ from typing import Any
 
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.normal.call import Call
-from pandaeval_otel.normal.tool_names import asked_name, same_served
+from pandaeval_otel.normal.tool_names import requested_name, same_mcp_tool
 
 _Key = tuple[Hashable, str] | None
 _WAYS = (("id", "id"), ("arguments", "arguments"), ("no id", "name"), ("has id", "no id"))
@@ -19,7 +19,7 @@ equal: some instrumentations invent ids."""
 def match_calls(run: Sequence[Call], asked: Sequence[Call], served: Container[str]) -> None:
     """Match tool spans to requests and complete the calls. ``served``: tool names of MCP servers."""
     names = {call.name for call in asked}
-    strict = {name: asked_name(name, names) for name in {call.name for call in run}}
+    strict = {name: requested_name(name, names) for name in {call.name for call in run}}
     if _match_ids(run, asked, strict):
         return
     plain = _served_names(strict, names)
@@ -65,7 +65,7 @@ def _served_names(names: Mapping[str, str], asked: Collection[str]) -> dict[str,
     found = dict(names)
     for run, own in names.items():
         if own not in asked:
-            found[run] = next((name for name in sorted(asked) if same_served(run, name)), run)
+            found[run] = next((name for name in sorted(asked) if same_mcp_tool(run, name)), run)
     return found
 
 

@@ -9,21 +9,21 @@ from operator import attrgetter
 
 from pandaeval_otel.model import Kind, Message, Span, ToolRequest, ToolResponse
 from pandaeval_otel.normal.call import ORDER, Call, Order, arguments_key
-from pandaeval_otel.normal.speech import asks_for_tool, is_user_turn, previous_turn
+from pandaeval_otel.normal.speech import is_real_tool_call, is_user_turn, previous_turn
 
 _ID, _NAME = attrgetter("id"), attrgetter("name")
 _OWN = 1 << 62
 """Sorts after all calls that a model call requests."""
 
 
-def give_results(speakers: Sequence[Span], calls: Sequence[Call], next_turns: Container[str]) -> None:
+def attach_results(speakers: Sequence[Span], calls: Sequence[Call], next_turns: Container[str]) -> None:
     """Add results to ``calls`` from inputs of ``speakers`` and outputs with hosted tools.
 
     ``next_turns``: ids of model calls that begin another turn.
     """
     if all(call.has_result for call in calls):
         return
-    made = _Made(calls)
+    made = _CallIndex(calls)
     passed = 0
     due: dict[int, Call] = {}
     for before, messages in _heard(speakers, next_turns):
@@ -35,7 +35,7 @@ def give_results(speakers: Sequence[Span], calls: Sequence[Call], next_turns: Co
             _answer(messages, before, made, due)
 
 
-def _answer(messages: Sequence[Message], before: Order, made: _Made, due: dict[int, Call]) -> None:
+def _answer(messages: Sequence[Message], before: Order, made: _CallIndex, due: dict[int, Call]) -> None:
     seen: Counter[tuple[str, Hashable]] = Counter()
     for requests, responses in _batches(messages):
         if not requests:
@@ -76,7 +76,7 @@ def _batches(messages: Sequence[Message]) -> Iterator[tuple[list[ToolRequest], l
                     yield requests[::-1], responses[::-1]
                     requests, responses = [], []
                 responses.append(part)
-            elif type(part) is ToolRequest and asks_for_tool(part):
+            elif type(part) is ToolRequest and is_real_tool_call(part):
                 requests.append(part)
     if requests or responses:
         yield requests[::-1], responses[::-1]
@@ -106,7 +106,7 @@ def _pairs(
     return [(request, answers.get(at)) for at, request in enumerate(requests)]
 
 
-class _Made:
+class _CallIndex:
     def __init__(self, calls: Sequence[Call]) -> None:
         self._by_id: dict[str, list[Call]] = {}
         self._by_arguments: dict[tuple[str, Hashable], list[Call]] | None = None

@@ -12,7 +12,7 @@ from itertools import islice
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, ToolRequest
 from pandaeval_otel.model.message import all_parts
 from pandaeval_otel.normal.tool_calls import is_served
-from pandaeval_otel.normal.tool_names import same_served, same_tool
+from pandaeval_otel.normal.tool_names import same_mcp_tool, same_tool
 from pandaeval_otel.normal.tree import Tree
 
 Messages = tuple[Message, ...]
@@ -217,7 +217,7 @@ def _serves(outer: Span, inner: Span) -> bool:
 
     Without MCP attributes, arguments must be equal.
     """
-    if not same_served(outer.tool_name, inner.tool_name):
+    if not same_mcp_tool(outer.tool_name, inner.tool_name):
         return False
     return is_served(outer) or is_served(inner) or None is not outer.arguments == inner.arguments
 
@@ -241,7 +241,7 @@ def _runs_beside(span: Span, other: Span) -> bool:
     if any(None not in pair and pair[0] != pair[1] for pair in values):
         return False
     ids = {span.tool_call_id, other.tool_call_id} - {""}
-    return len(ids) < 2 and same_served(span.tool_name, other.tool_name)
+    return len(ids) < 2 and same_mcp_tool(span.tool_name, other.tool_name)
 
 
 def _calls_itself(outer: Span, inner: Span) -> bool:

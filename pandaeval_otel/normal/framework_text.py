@@ -72,7 +72,7 @@ def is_replay(text: str) -> bool:
     return text.startswith(_REPLAYS)
 
 
-def words_of_user(text: str) -> str:
+def user_text(text: str) -> str:
     """Return a user's message without additions of editors and frameworks, or whole if only these exist."""
     if "</" not in text:
         return text

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from pandaeval_otel.model import Kind, Message, OtherPart, Span, Turn
-from pandaeval_otel.normal.speech import answered, is_cut, is_user_turn
+from pandaeval_otel.normal.speech import answer_of, is_cut, is_user_turn
 from pandaeval_otel.normal.tree import Tree
 
 MAX_ID_CHARS = 256
@@ -57,7 +57,7 @@ def user_id(tree: Tree) -> str | None:
     return next((span.user_id[:MAX_ID_CHARS] for span in tree.spans if span.user_id), None)
 
 
-def exchanged(spans: Sequence[Span]) -> tuple[tuple[str, ...], str]:
+def response_links(spans: Sequence[Span]) -> tuple[tuple[str, ...], str]:
     """Return the responses that a later turn can continue (the last :data:`MAX_GIVEN`), and the response that this
     trace continues (or ``""``).
 
@@ -68,8 +68,8 @@ def exchanged(spans: Sequence[Span]) -> tuple[tuple[str, ...], str]:
     kept = [span.response_id for span in reversed(spans) if span.previous_response_id or span.response_id[:5] == _KEPT]
     if not previous and not kept:
         return (), ""
-    answered, own = set(previous), {span.response_id for span in spans}
-    left = dict.fromkeys(id_ for id_ in kept if id_ not in answered and _whole(id_))
+    continued, own = set(previous), {span.response_id for span in spans}
+    left = dict.fromkeys(id_ for id_ in kept if id_ not in continued and _whole(id_))
     continues = next((id_ for id_ in previous if id_ not in own and _whole(id_)), "")
     return tuple(left)[:MAX_GIVEN][::-1], continues
 
@@ -115,7 +115,7 @@ def conversations(
     # Up to the last model call's answer, with the words that a later history would contain.
     last = max(speakers, key=lambda span: (span.end_ns, span.start_ns))
     told = _exchanges(last.input or ())
-    said = answered(last.output).text if last.kind is Kind.LLM and last.error is None and told else None
+    said = answer_of(last.output).text if last.kind is Kind.LLM and last.error is None and told else None
     found[_id([*told[:-1], (told[-1][0], _plain(said))] if said else [], whose)] = None
     found.pop("", None)
     return tuple(found), _id(before, whose)

@@ -20,7 +20,7 @@ _AFTER_NS = 100_000_000
 """A model that ends this much later than its exception tried again."""
 
 
-def is_no_error(raw: RawSpan, reading: Reading, kind: Kind) -> bool:
+def is_harmless_error(raw: RawSpan, reading: Reading, kind: Kind) -> bool:
     """Return whether the error of a span is only control flow, or a failed attempt before its answer."""
     raised = [event for event in raw.events if event.name == semconv.EXCEPTION]
     words = (reading.error, *[event.attributes.get("exception.type") for event in raised])

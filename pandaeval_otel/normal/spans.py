@@ -22,8 +22,8 @@ from pandaeval_otel.dialects._thoughts import without_thoughts
 from pandaeval_otel.dialects._tool_values import is_final_answer, may_be_final_answer
 from pandaeval_otel.model import Kind, Span
 from pandaeval_otel.model.raw import STATUS_ERROR, RawLog, RawSpan
-from pandaeval_otel.normal.signals import is_no_error
-from pandaeval_otel.normal.speech import handed_over, unfolded
+from pandaeval_otel.normal.signals import is_harmless_error
+from pandaeval_otel.normal.speech import normalize_answer_calls, split_hosted_calls
 
 _SAMPLED = 0x01
 _TRACE_FLAGS = 0xFF
@@ -178,10 +178,10 @@ def _complete(said: Reading, other: Reading) -> None:
 def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str, ...], has_own: bool) -> Span:
     own = _own(raw) if has_own else {}
     kind = _settle(raw, said)
-    if said.error and is_no_error(raw, said, kind):
+    if said.error and is_harmless_error(raw, said, kind):
         said.error = None
     if said.output:
-        said.output = handed_over(unfolded(without_thoughts(said.output)))
+        said.output = normalize_answer_calls(split_hosted_calls(without_thoughts(said.output)))
     if said.system is None and kind is _LLM:
         said.system = system_of(said.input)
     if len(said.session_ids) > 1:

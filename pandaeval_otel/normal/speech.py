@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
-from pandaeval_otel.dialects._tool_values import handed_text, is_final_answer, may_be_final_answer
+from pandaeval_otel.dialects._tool_values import answer_in_arguments, is_final_answer, may_be_final_answer
 from pandaeval_otel.model import Media, Message, Part, Reasoning, Span, Text, ToolRequest, ToolResponse
 from pandaeval_otel.model.message import all_parts
-from pandaeval_otel.normal.framework_text import is_harness, is_replay, words_of_user
+from pandaeval_otel.normal.framework_text import is_harness, is_replay, user_text
 
 _TOOL_PARTS = (ToolRequest, ToolResponse)
 _ENDED = frozenset({"stop", "end_turn", "completed"})
@@ -25,7 +25,7 @@ _LONG_RESULT = 4000
 
 
 @dataclass(slots=True, unsafe_hash=True)  # never changed
-class Said:
+class ExchangeSide:
     """A side of an exchange.
 
     ``text``: ``None`` if not captured, ``""`` if empty. ``pending``: an unanswered tool call.
@@ -36,7 +36,7 @@ class Said:
     pending: bool = False
 
 
-NOTHING = Said()
+NOTHING = ExchangeSide()
 
 
 def is_user_turn(message: Message) -> bool:
@@ -78,18 +78,18 @@ def tool_requests(messages: Iterable[Message]) -> list[ToolRequest]:
     found: list[ToolRequest] = []
     for message in messages:
         for part in message.parts:
-            if type(part) is ToolRequest and asks_for_tool(part):
+            if type(part) is ToolRequest and is_real_tool_call(part):
                 found.append(part)  # noqa: PERF401 - few items; a comprehension would add a frame
     return found
 
 
-def asks_for_tool(request: ToolRequest) -> bool:
+def is_real_tool_call(request: ToolRequest) -> bool:
     """Return whether a request calls a tool. Answer-only tools and unnamed calls do not count."""
     name = request.name
     return bool(name) and not (may_be_final_answer(name) and is_final_answer(name, request.arguments))
 
 
-def handed_over(output: tuple[Message, ...]) -> tuple[Message, ...]:
+def normalize_answer_calls(output: tuple[Message, ...]) -> tuple[Message, ...]:
     """Rename calls of answer-only tools to a common name and drop their responses."""
     if len(output) == 1 and output[0].role == "assistant":
         return output
@@ -119,7 +119,7 @@ def _is_receipt(part: ToolResponse) -> bool:
     return type(part.result) is str and part.result.startswith(_RECEIPTS)
 
 
-def unfolded(output: tuple[Message, ...]) -> tuple[Message, ...]:
+def split_hosted_calls(output: tuple[Message, ...]) -> tuple[Message, ...]:
     """Split answers with hosted calls into messages: text and calls, results, following text."""
     messages: list[Message] = []
     for message in output:
@@ -187,13 +187,13 @@ def by_user_message(calls: Sequence[Span]) -> list[list[Span]]:
     return groups
 
 
-def asked(span: Span) -> Said:
+def question_of(span: Span) -> ExchangeSide:
     if span.input is None or (is_cut(span.input) and not _is_unanswered(span.input)):
         return NOTHING
     if not span.input:
-        return Said("")
+        return ExchangeSide("")
     if (text := _only_text(span.input, "user")) is not None and not is_replay(text):
-        return Said(words_of_user(text))
+        return ExchangeSide(user_text(text))
     group = next(_user_groups(span.input[::-1]), None)
     if group is None:
         return NOTHING
@@ -207,7 +207,7 @@ def asked(span: Span) -> Said:
     said = _worded(_own_words(group[::-1]))
     if said.text is None:
         return said
-    return Said(words_of_user(said.text), said.media_only)
+    return ExchangeSide(user_text(said.text), said.media_only)
 
 
 def _is_unanswered(messages: Sequence[Message]) -> bool:
@@ -228,16 +228,16 @@ def _only_text(messages: Sequence[Message], role: str) -> str | None:
     return None
 
 
-def _worded(parts: Sequence[Part]) -> Said:
+def _worded(parts: Sequence[Part]) -> ExchangeSide:
     if len(parts) == 1 and type(parts[0]) is Text:
-        return Said(parts[0].text)
+        return ExchangeSide(parts[0].text)
     texts = [part.text for part in parts if type(part) is Text and part.text]
     text = texts[-1] if is_whole(texts) else "\n".join(texts)
     kinds = {type(part) for part in parts}
     if text or kinds <= {Text} or kinds == {Text, Reasoning}:
-        return Said(text)
+        return ExchangeSide(text)
     if any(type(part) is Media for part in parts):
-        return Said(None, media_only=True)
+        return ExchangeSide(None, media_only=True)
     return NOTHING
 
 
@@ -262,14 +262,14 @@ def _user_groups(messages: Sequence[Message]) -> Iterator[list[Message]]:
         yield group
 
 
-def answered(output: Sequence[Message] | None) -> Said:
+def answer_of(output: Sequence[Message] | None) -> ExchangeSide:
     """Return the last text in a span's output, unless a tool call is pending."""
     if output is None:
         return NOTHING
     if not output:
-        return Said("")
+        return ExchangeSide("")
     if (text := _only_text(output, "assistant")) is not None:
-        return Said(text)
+        return ExchangeSide(text)
     served = silent = False
     for message in reversed(output):
         served = served or bool(message.tool_responses)
@@ -282,19 +282,19 @@ def answered(output: Sequence[Message] | None) -> Said:
             return said
         silent = silent or said.text == ""
     if silent:
-        return Said("")
+        return ExchangeSide("")
     return NOTHING
 
 
-def _answer_in(message: Message, served: bool) -> Said | None:
+def _answer_in(message: Message, served: bool) -> ExchangeSide | None:
     requests = message.tool_requests
     if not requests:
         return _worded(message.parts)
     for request in requests:
-        if request.name and (not asks_for_tool(request) or _is_for_user(request)):
-            return Said(_handed_over(request.arguments))
+        if request.name and (not is_real_tool_call(request) or _is_for_user(request)):
+            return ExchangeSide(_handed_over(request.arguments))
     if not served and not all(request.hosted for request in requests):
-        return Said(pending=True)
+        return ExchangeSide(pending=True)
     parts = _beside_tools(message.parts)
     if parts:
         return _worded(parts)
@@ -314,7 +314,7 @@ def _is_for_user(request: ToolRequest) -> bool:
 
 def _handed_over(arguments: Any) -> str | None:
     if isinstance(arguments, dict):
-        arguments = handed_text(arguments) or arguments
+        arguments = answer_in_arguments(arguments) or arguments
     if isinstance(arguments, dict) and len(arguments) == 1:
         arguments = next(iter(arguments.values()))
     if arguments is None or isinstance(arguments, str):

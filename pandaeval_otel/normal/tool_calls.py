@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pandaeval_otel.model import Kind, Span, ToolCall
-from pandaeval_otel.normal.asked_calls import asked_calls, turn_groups
 from pandaeval_otel.normal.call import ORDER, Call
 from pandaeval_otel.normal.call_matching import match_calls
-from pandaeval_otel.normal.call_results import give_results
-from pandaeval_otel.normal.speech import asks_for_tool
+from pandaeval_otel.normal.call_results import attach_results
+from pandaeval_otel.normal.requested_calls import requested_calls, turn_groups
+from pandaeval_otel.normal.speech import is_real_tool_call
 from pandaeval_otel.normal.tree import RUNS, Tree
 
 # Module constants: an enum lookup costs several times as much, and every span needs one.
@@ -19,16 +19,16 @@ def tool_calls(tree: Tree) -> tuple[ToolCall, ...]:
     run = _run_calls(tree)
     speakers = [span for span in tree.spans if span.kind is _LLM and (span.input or span.output)]
     groups = turn_groups(speakers, tree)
-    asked = asked_calls(speakers, tree, groups)
+    asked = requested_calls(speakers, tree, groups)
     if not speakers or not (run or asked):
         speakers = [span for span in tree.roots if span.kind in RUNS]
-        asked = asked_calls(speakers, tree, ())
+        asked = requested_calls(speakers, tree, ())
     carried = _carried(tree)
     if carried:
         asked = [call for call in asked if call.id not in carried]
     match_calls(run, asked, {span.tool_name for span in tree.spans if span.kind is _TOOL and is_served(span)})
     calls = sorted([*run, *[call for call in asked if not call.matched]], key=ORDER)
-    give_results(speakers, calls, {group[0].span_id for group in groups[1:]})
+    attach_results(speakers, calls, {group[0].span_id for group in groups[1:]})
     return tuple([call.finished() for call in calls])
 
 
@@ -81,7 +81,7 @@ def _carried(tree: Tree) -> set[str]:
         if root.kind in RUNS
         for message in root.output or ()
         for request in message.tool_requests
-        if request.id and not asks_for_tool(request)
+        if request.id and not is_real_tool_call(request)
     }
 
 

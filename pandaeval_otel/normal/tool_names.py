@@ -9,7 +9,7 @@ _SEPARATOR = re.compile(r"[-./:\s]+|__")
 _SPELLING = re.compile(r"[^0-9a-zA-Z]+")
 
 
-def asked_name(run: str, asked: Container[str]) -> str:
+def requested_name(run: str, asked: Container[str]) -> str:
     """Return the name in ``asked`` for the executed tool ``run``, which may differ by prefix (``Ferry-book_ferry``) or
     suffix; else ``run``.
     """
@@ -20,10 +20,10 @@ def asked_name(run: str, asked: Container[str]) -> str:
 
 def same_tool(one: str, other: str) -> bool:
     """Return whether two names denote the same tool, despite a prefix or suffix."""
-    return one == other or asked_name(one, (other,)) == other or asked_name(other, (one,)) == one
+    return one == other or requested_name(one, (other,)) == other or requested_name(other, (one,)) == one
 
 
-def same_served(one: str, other: str) -> bool:
+def same_mcp_tool(one: str, other: str) -> bool:
     """Return whether two names denote the same MCP tool, despite the server's name before or behind it."""
     one, other = (_SPELLING.sub("_", name.replace("@", "_mcp_")) for name in (one, other))
     short, long = sorted((one, other), key=len)

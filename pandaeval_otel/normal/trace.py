@@ -28,7 +28,7 @@ from pandaeval_otel.normal.endings import BLOCKED, STOPPED, TRUNCATED, UNUSABLE,
 from pandaeval_otel.normal.evaluations import evaluations
 from pandaeval_otel.normal.evidence import Evidence
 from pandaeval_otel.normal.parsed import with_parsed_answers
-from pandaeval_otel.normal.session import MAX_ID_CHARS, conversations, exchanged, session_id, user_id
+from pandaeval_otel.normal.session import MAX_ID_CHARS, conversations, response_links, session_id, user_id
 from pandaeval_otel.normal.spans import normalize
 from pandaeval_otel.normal.speech import current_turn, tool_requests
 from pandaeval_otel.normal.tool_calls import tool_calls
@@ -183,7 +183,9 @@ def _trigger(closing: Closing, ended: bool) -> Trigger:
 def _links(
     tree: Tree, models: Sequence[Span], session: str | None, turns: Sequence[Turn], whose: tuple[str, ...]
 ) -> tuple[tuple[str, ...], str]:
-    responses, continues = exchanged([span for span in tree.spans if span.response_id or span.previous_response_id])
+    responses, continues = response_links(
+        [span for span in tree.spans if span.response_id or span.previous_response_id]
+    )
     if session is not None:
         return responses[-1:], ""
     if continues:

@@ -11,9 +11,9 @@ from operator import attrgetter
 
 from pandaeval_otel.model import Kind, Reasoning, Span, Trace, Turn
 from pandaeval_otel.model.message import all_parts
-from pandaeval_otel.normal.speech import NOTHING, Said, answered, asked, by_user_message
+from pandaeval_otel.normal.speech import NOTHING, ExchangeSide, answer_of, by_user_message, question_of
 from pandaeval_otel.normal.tree import RUNS, Tree
-from pandaeval_otel.normal.utility import own_calls
+from pandaeval_otel.normal.utility import conversation_calls
 
 # Module constant: an enum lookup costs several times as much, and every span needs one.
 _LLM = Kind.LLM
@@ -47,7 +47,7 @@ def turns(tree: Tree) -> Turns:
     exchanges = spoken or exchanges
     if all(map(_is_empty, exchanges)):
         # There is no run, or streaming lost the parents of its model calls.
-        calls = own_calls([span for span in tree.spans if span.kind is _LLM and tree.above(span) is None])
+        calls = conversation_calls([span for span in tree.spans if span.kind is _LLM and tree.above(span) is None])
         exchanges = [_of_calls(group) for group in by_user_message(calls)] or exchanges
     exchanges = _without_handovers(exchanges)
     notes = dict.fromkeys(note for exchange in exchanges for note in exchange.notes)
@@ -66,8 +66,8 @@ def _turn(exchange: _Exchange) -> Turn:
 
 @dataclass(slots=True)
 class _Exchange:
-    question: Said
-    answer: Said
+    question: ExchangeSide
+    answer: ExchangeSide
     span_id: str
     start_ns: int
     notes: list[str] = field(default_factory=list)
@@ -96,13 +96,13 @@ def _passed_on(answer: str | None, question: str | None) -> bool:
 
 
 def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
-    exchange = _Exchange(asked(root), answered(root.output), root.span_id, root.start_ns)
+    exchange = _Exchange(question_of(root), answer_of(root.output), root.span_id, root.start_ns)
     if exchange.question != NOTHING and exchange.answer != NOTHING:
         return [exchange]
     # Spans of the run and of agents that took over, but not of agents used as tools.
     depth = tree.asides(root)
     inner = [span for span in tree.below(root) if tree.asides(span) == depth]
-    groups = by_user_message(own_calls([span for span in inner if span.kind is _LLM])) or [[]]
+    groups = by_user_message(conversation_calls([span for span in inner if span.kind is _LLM])) or [[]]
     if len(groups) > 1 and exchange.question == NOTHING:
         return [_of_calls(group) for group in groups]
     runs = [span for span in inner if span.kind in RUNS]
@@ -126,7 +126,7 @@ def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Sp
     around = [run for run in runs if calls and run.start_ns <= calls[0].start_ns and run.output is not None]
     inner = "input taken from an inner agent"
     for spans, note in ((around, inner), (calls, _FROM_HISTORY), (runs, inner)):
-        question = next((said for span in spans if (said := asked(span)) != NOTHING), None)
+        question = next((said for span in spans if (said := question_of(span)) != NOTHING), None)
         if question is not None:
             exchange.question = question
             exchange.notes.append(note)
@@ -140,7 +140,7 @@ def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span
         above = span and tree.above(span)
         if span is None or span.error is not None or (above is not None and above.error is not None):
             continue
-        answer = answered(span.output)
+        answer = answer_of(span.output)
         if answer != NOTHING:
             exchange.answer = answer
             if answer.text is not None:
@@ -149,15 +149,15 @@ def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span
 
 
 def _of_calls(group: Sequence[Span]) -> _Exchange:
-    question = next((said for call in group if (said := asked(call)) != NOTHING), NOTHING)
+    question = next((said for call in group if (said := question_of(call)) != NOTHING), NOTHING)
     last = _last(group) or group[0]
-    answer = NOTHING if last.error is not None else answered(last.output)
+    answer = NOTHING if last.error is not None else answer_of(last.output)
     return _Exchange(question, answer, last.span_id, min(call.start_ns for call in group))
 
 
 def _last(spans: Sequence[Span]) -> Span | None:
     last = max(spans, key=_ended, default=None)
-    if last is not None and answered(last.output).pending:
+    if last is not None and answer_of(last.output).pending:
         return max(spans, key=_BEGAN)
     return last
 

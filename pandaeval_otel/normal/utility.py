@@ -64,7 +64,7 @@ def utility_of(span: Span, *, in_session: bool) -> str:
     return kind
 
 
-def own_calls(calls: Sequence[Span]) -> Sequence[Span]:
+def conversation_calls(calls: Sequence[Span]) -> Sequence[Span]:
     """Return the model calls of the conversation; all if there are none."""
     if len(calls) < 2:
         return calls

@@ -14,7 +14,7 @@ from typer.models import OptionInfo
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from support.commands import whole
+from support.commands import whole_app
 
 _STYLE = re.compile(r"[A-Z][A-Z_]*|[A-Z]+=[A-Z]+(,\.\.)?|A,B|0\.\.1")
 
@@ -30,7 +30,7 @@ def discovered(of: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[tu
         yield from discovered(group.typer_instance, (*path, group.name or ""))
 
 
-COMMANDS = dict(discovered(whole()))
+COMMANDS = dict(discovered(whole_app()))
 NAMED = [pytest.param(path, id=" ".join(path)) for path in COMMANDS]
 
 

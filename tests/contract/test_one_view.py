@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.cli import app
 from pandaeval_collector.exporters.delivery.emitter import Emitter
-from pandaeval_collector.show.api.app import alone
-from pandaeval_collector.show.api.client import Asker
+from pandaeval_collector.show.api.app import read_only_app
+from pandaeval_collector.show.api.client import AsyncApiClient
 from pandaeval_collector.show.mcp.server import server
 from pandaeval_collector.show.view.results import signal_of
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet
@@ -84,8 +84,8 @@ async def _printed(*arguments: str | Path) -> str:
 
 async def test_api_mcp_commands_and_report_show_equal_results(folder: Path, tmp_path: Path) -> None:
     expected = {metric: shown for metric, (_, _, shown) in FINDINGS.items()}
-    with alone(folder) as api:
-        asker = Asker.within(api)
+    with read_only_app(folder) as api:
+        asker = AsyncApiClient.within(api)
         row = await asker.get(f"/traces/{TRACE_ID}")
         listed = (await asker.get("/results"))["items"]
         why = str(await server(asker).call_tool("why_failed", {"trace_id": TRACE_ID}))
@@ -105,8 +105,8 @@ async def test_api_mcp_commands_and_report_show_equal_results(folder: Path, tmp_
 
 
 async def test_api_and_mcp_show_equal_pass_rates(folder: Path) -> None:
-    with alone(folder) as api:
-        asker = Asker.within(api)
+    with read_only_app(folder) as api:
+        asker = AsyncApiClient.within(api)
         rates = (await asker.get("/rates"))["rates"]
         lines = str(await server(asker).call_tool("pass_rates", {}))
         await asker.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.dashboards import FILES, alerts, filled, queries, variables
-from support.house import House
+from support.running_systems import RunningSystems
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -19,7 +19,7 @@ WAYS = ("by OTLP", "by scrape")
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_panel_is_empty(home: House, way: str) -> None:
+def test_no_panel_is_empty(home: RunningSystems, way: str) -> None:
     empty = []
     for asked in queries():
         if "pandaeval_log_" in asked.expression:  # Kafka panels are tested elsewhere
@@ -30,7 +30,7 @@ def test_no_panel_is_empty(home: House, way: str) -> None:
     assert not empty, "\n".join(empty)
 
 
-def test_no_sample_comes_out_of_order(home: House) -> None:
+def test_no_sample_comes_out_of_order(home: RunningSystems) -> None:
     """Prometheus drops such samples, and ``increase`` then misses the first results of a service."""
     fed = home.prometheus["by OTLP"]
     with urllib.request.urlopen(f"{fed.url}/metrics") as answer:
@@ -39,7 +39,7 @@ def test_no_sample_comes_out_of_order(home: House) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_queries_with_exemplars_return_exemplars_of_scored_traces(home: House, way: str) -> None:
+def test_queries_with_exemplars_return_exemplars_of_scored_traces(home: RunningSystems, way: str) -> None:
     known = {result["trace_id"] for result in home.results}
     asking = [asked for asked in queries() if asked.exemplars]
     assert len(asking) >= 8
@@ -51,7 +51,7 @@ def test_queries_with_exemplars_return_exemplars_of_scored_traces(home: House, w
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
-def test_dashboard_variables_have_values_that_select_series(home: House, way: str, file: Path) -> None:
+def test_dashboard_variables_have_values_that_select_series(home: RunningSystems, way: str, file: Path) -> None:
     prometheus = home.prometheus[way]
     for name, query in variables(json.loads(file.read_text())).items():
         matched = re.fullmatch(r"label_values\((.+), (\w+)\)", query)
@@ -66,7 +66,7 @@ def test_dashboard_variables_have_values_that_select_series(home: House, way: st
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_first_panel_shows_missing_content_sessions_and_scores_by_service(home: House, way: str) -> None:
+def test_the_first_panel_shows_missing_content_sessions_and_scores_by_service(home: RunningSystems, way: str) -> None:
     first = {
         asked.where[-1]: asked.expression for asked in queries() if asked.where.startswith("agents: What is measured")
     }
@@ -88,7 +88,7 @@ def test_the_first_panel_shows_missing_content_sessions_and_scores_by_service(ho
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_alerts_for_budget_and_coverage_fire_and_alerts_for_outages_do_not(home: House, way: str) -> None:
+def test_alerts_for_budget_and_coverage_fire_and_alerts_for_outages_do_not(home: RunningSystems, way: str) -> None:
     """Exhausted budget and unscored traces."""
     firing = {name for name, expression in alerts().items() if home.prometheus[way].query(expression)}
     assert {"PandaEvalBudgetNearlySpent", "PandaEvalCoverageLow"} <= firing

@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from support.made_traces import Composer, MadeTrace
 from support.otelcol import BINARY, DEPLOYED, ConfiguredOtelcol, Otelcol
 from support.processors import until
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 pytestmark = [
     pytest.mark.e2e,
@@ -79,7 +79,7 @@ def _spread(
     """Send traces by span, with ``logs`` log records; return trace IDs by sink."""
     where = {f"PANDAEVAL_{number}": f"127.0.0.1:{sink.grpc_port}" for number, sink in enumerate(sinks, 1)}
     with ConfiguredOtelcol(name, folder / "balancer", where, {}) as balancer:
-        door = GrpcDoor(balancer.grpc)
+        door = GrpcSender(balancer.grpc)
         until(lambda: door.send(ExportTraceServiceRequest()).acknowledged, "the balancer's start")
         for trace in made:
             for span in trace.spans:

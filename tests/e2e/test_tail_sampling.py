@@ -15,7 +15,7 @@ from support.collector import CollectorProcess
 from support.made_traces import Composer, MadeTrace
 from support.otelcol import BINARY, ConfiguredOtelcol, Otelcol, plain
 from support.processors import until
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 pytestmark = [
     pytest.mark.e2e,
@@ -73,7 +73,7 @@ def _sample(
         with ConfiguredOtelcol("tail_sampling.yaml", folder / "sampler", where, replaced) as sampler:
             collector.settings["PANDAEVAL_EXPORTERS__OTLP__ENDPOINT"] = sampler.results
             collector.start()
-            door, composer = GrpcDoor(sampler.grpc), Composer(21)
+            door, composer = GrpcSender(sampler.grpc), Composer(21)
             until(lambda: door.send(ExportTraceServiceRequest()).acknowledged, "the sampler's start")
             ids = {_send(door, composer.trace()) for _ in range(_TRACES)}
             door.close()
@@ -88,7 +88,7 @@ def _sample(
     return found, results
 
 
-def _send(door: GrpcDoor, trace: MadeTrace) -> str:
+def _send(door: GrpcSender, trace: MadeTrace) -> str:
     """Send under a random trace ID; return it."""
     trace_id = hashlib.blake2b(trace.trace_id, digest_size=16).digest()
     for span in trace.spans:

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_lab.replay.files import Input, Request
-from support.doors import until
 from support.jaeger import BINARY, Jaeger
+from support.receivers import until
 
 CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 RECORDINGS = [CAPTURES / name / "tool_error.otlp.jsonl" for name in ("openai_agents_genai", "langgraph_openinference")]

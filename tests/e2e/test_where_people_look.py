@@ -12,24 +12,24 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.result import wire_name
-from support.house import House
 from support.jaeger import tags
 from support.otelcol import plain
 from support.processors import until
 from support.prometheus import Prometheus
+from support.running_systems import RunningSystems
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 WAYS = ("by OTLP", "by scrape")
 
 
-def _of(home: House, trace_id: str) -> list[dict[str, Any]]:
+def _of(home: RunningSystems, trace_id: str) -> list[dict[str, Any]]:
     """Return the results of a trace and its turns."""
     return [each for each in home.results if each["trace_id"] == trace_id and each["level"] in ("trace", "turn")]
 
 
 @pytest.mark.parametrize("service", ["plain", "processor", "shop", "silent"])
-def test_jaeger_shows_the_scores_below_the_evaluated_span(home: House, service: str) -> None:
+def test_jaeger_shows_the_scores_below_the_evaluated_span(home: RunningSystems, service: str) -> None:
     trace_id = home.agents[service][0]
     spans = {span["spanID"]: span for span in home.jaeger.spans(trace_id)}
     [root_id] = {result["span_id"] for result in _of(home, trace_id) if result["level"] == "trace"}
@@ -60,7 +60,7 @@ def test_jaeger_shows_the_scores_below_the_evaluated_span(home: House, service: 
         assert said["pandaeval.service"] == service
 
 
-def test_judged_results_of_a_trace_share_one_span(home: House) -> None:
+def test_judged_results_of_a_trace_share_one_span(home: RunningSystems) -> None:
     judged = next(result for result in home.results if result["metric"] == "task_completion" and result["score"])
     spans = home.jaeger.spans(judged["trace_id"])
     [span] = [span for span in spans if "pandaeval.score.task_completion" in tags(span)]
@@ -72,7 +72,7 @@ def test_judged_results_of_a_trace_share_one_span(home: House) -> None:
     assert said.get("error", False) == fails, "the span must be red only if a judged result failed"
 
 
-def test_jaeger_search_for_failures_finds_all_failed_traces_only(home: House) -> None:
+def test_jaeger_search_for_failures_finds_all_failed_traces_only(home: RunningSystems) -> None:
     found = home.jaeger.trace_ids("pandaeval", tags=json.dumps({"pandaeval.verdict": "fail"}))
     of_traces = [each for each in home.results if each["level"] in ("trace", "turn")]
     failed = {each["trace_id"] for each in of_traces if each["success"] is False}
@@ -82,7 +82,7 @@ def test_jaeger_search_for_failures_finds_all_failed_traces_only(home: House) ->
     assert not fine & found
 
 
-def test_every_session_has_a_span_with_links_to_its_traces(home: House) -> None:
+def test_every_session_has_a_span_with_links_to_its_traces(home: RunningSystems) -> None:
     ids = home.jaeger.trace_ids("pandaeval", tags=json.dumps({"pandaeval.level": "session"}))
     sessions = {result["session_id"] for result in home.results if result["level"] == "session"}
     assert len(ids) == len(sessions), "each session has one trace for its results"
@@ -92,7 +92,7 @@ def test_every_session_has_a_span_with_links_to_its_traces(home: House) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_prometheus_has_the_documented_labels_buckets_and_units(home: House, way: str) -> None:
+def test_prometheus_has_the_documented_labels_buckets_and_units(home: RunningSystems, way: str) -> None:
     prometheus = home.prometheus[way]
     labels = _labels(prometheus, "pandaeval_evaluation_score_count")
     base = {"gen_ai_evaluation_name", "pandaeval_level", "gen_ai_agent_name", "pandaeval_service"}
@@ -112,7 +112,7 @@ def test_prometheus_has_the_documented_labels_buckets_and_units(home: House, way
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_prometheus_numbers_match_the_results(home: House, way: str) -> None:
+def test_prometheus_numbers_match_the_results(home: RunningSystems, way: str) -> None:
     prometheus = home.prometheus[way]
     for metric in ("coherence", "tool_loop", "confidence"):
         scores = {each["trace_id"]: each["score"] for each in reversed(home.results)
@@ -127,7 +127,7 @@ def test_prometheus_numbers_match_the_results(home: House, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_exemplars_lead_to_evaluated_traces_in_jaeger(home: House, way: str) -> None:
+def test_exemplars_lead_to_evaluated_traces_in_jaeger(home: RunningSystems, way: str) -> None:
     series = home.prometheus[way].exemplar_series("pandaeval_evaluation_score_bucket")
     results = {(each["trace_id"], each["span_id"]): each for each in home.results}
     found = [(each["seriesLabels"], exemplar) for each in series for exemplar in each["exemplars"]]
@@ -142,7 +142,7 @@ def test_exemplars_lead_to_evaluated_traces_in_jaeger(home: House, way: str) -> 
         assert home.jaeger.spans(where[0]), "the exemplar's trace must be in Jaeger"
 
 
-def test_log_store_has_every_result_with_conventional_names(home: House) -> None:
+def test_log_store_has_every_result_with_conventional_names(home: RunningSystems) -> None:
     logs = {plain(log["attributes"])["pandaeval.result.id"]: log for log in home.logs.items("logs")}
     for result in home.results:
         log = logs[result["id"]]

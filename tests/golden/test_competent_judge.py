@@ -17,8 +17,8 @@ from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.scoring.metric import Texts, TraceContext, TraceMetric
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace
-from support.asked import Memory
 from support.competent import CompetentCaller
+from support.scripted_judge import Memory
 from tests.golden.test_grounding_captures import OWN, SHARED, traces
 
 FALLS = {

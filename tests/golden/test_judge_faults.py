@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules.response_recovery import owns_up
+from pandaeval_collector.analysis.rules.response_recovery import admits_failure
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import ToolCall, Trace
 from pandaeval_otel.normal.trace import is_genai
-from support.asked import ScriptedJudge, all_right
+from support.scripted_judge import ScriptedJudge, all_right
 
 GOLDEN = Path(__file__).parent / "captures"
 SHARED = Path(__file__).parents[2].parent / "shared" / "captures"
@@ -128,7 +128,7 @@ def _plan_missing(found: Mapping[str, Finding | None], trace: Trace, judge: str)
 def _actions_failed(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> list[str]:
     """At best partial, unless the agent reported the failure."""
     done = found["task_completion"]
-    told = any(owns_up(turn.assistant or "") for turn in trace.turns)
+    told = any(admits_failure(turn.assistant or "") for turn in trace.turns)
     wrong = trace.tool_calls and not told and isinstance(done, Score) and done.value > 0.74
     return ["task_completion"] if wrong else []
 

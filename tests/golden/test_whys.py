@@ -9,7 +9,7 @@ from pathlib import Path
 from pandaeval_collector.analysis.embedding import load
 from pandaeval_collector.base.score import Unscored, Why
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
-from pandaeval_collector.scoring.evaluator.one_metric import ask
+from pandaeval_collector.scoring.evaluator.one_metric import run_metric
 from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli.metrics import whys
@@ -47,7 +47,7 @@ def test_metrics_give_only_declared_unscored_reasons() -> None:
         for version in _versions(trace):
             texts = evaluator.embed([version])
             for key, metric in metrics.items():
-                finding = ask(metric, version, TraceContext(texts, 0.5))
+                finding = run_metric(metric, version, TraceContext(texts, 0.5))
                 if isinstance(finding, Unscored):
                     said[key].add(finding.why)
     for key, metric in metrics.items():

@@ -22,7 +22,7 @@ from pandaeval_collector.config import Config
 from pandaeval_collector.judge.shorten import tokens
 from pandaeval_collector.show.mcp.fence import MOST_TOKENS
 from pandaeval_collector.show.view.texts import many
-from support.api import listening, served
+from support.api import serve_on_port, served
 from support.collector import CollectorProcess
 from support.judged_files import send
 from unit.pipeline.line.test_recoveries import CLAIMED
@@ -316,7 +316,7 @@ def test_commands_explain_how_to_reach_a_missing_or_protected_collector(
     assert away.stderr.count("\n") == 1
     no_api = CliRunner().invoke(app, ["sessions", "--url", f"http://127.0.0.1:{collector.health_port}"])
     assert (no_api.exit_code, no_api.stderr.count("\n")) == (2, 1)
-    with served(tmp_path, token="secret") as locked, listening(locked) as url:
+    with served(tmp_path, token="secret") as locked, serve_on_port(locked) as url:
         assert "PANDAEVAL_TOKEN" in CliRunner().invoke(app, ["sessions", "--url", url]).stderr
         monkeypatch.setenv("PANDAEVAL_TOKEN", "secret")
         assert CliRunner().invoke(app, ["sessions", "--url", url]).exit_code == 0

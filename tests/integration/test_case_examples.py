@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.judge import JudgeServer, Say
+from support.judge import JudgeAnswer, JudgeServer
 
 PAGE = (Path(__file__).parents[2] / "docs/guides/case-examples.md").read_text()
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
@@ -30,11 +30,11 @@ PLANS = [
 ]
 
 
-def _user(number: int, body: dict[str, Any]) -> Say:
+def _user(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Ask once, then report that the goal is met."""
     is_first = len(body["messages"]) == 2
     state, message = ("going_on", "Please do it.") if is_first else ("goal_met", "")
-    return Say(json.dumps({"reason": "as scripted", "state": state, "message": message}))
+    return JudgeAnswer(json.dumps({"reason": "as scripted", "state": state, "message": message}))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import yaml
 
 from pandaeval_lab.replay.result_lines import result_lines
 from support.collector import CollectorProcess
-from support.judge import JudgeServer, Say
+from support.judge import JudgeAnswer, JudgeServer
 from tests.support.model_server import ModelServer
 from tests.support.script import Call, Conversation, Reply
 
@@ -217,11 +217,11 @@ cases:
 """
 
 
-def _insists(number: int, body: dict[str, Any]) -> Say:
+def _insists(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Play a user who asks for the refund until the agent claims it."""
     is_done = "I have refunded" in body["messages"][-1]["content"]
     state, message = ("goal_met", "") if is_done else ("going_on", "Refund order 18, try again")
-    return Say(json.dumps({"reason": "so", "state": state, "message": message}))
+    return JudgeAnswer(json.dumps({"reason": "so", "state": state, "message": message}))
 
 
 @pytest.mark.slow

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from pandaeval_lab.replay.result_lines import result_lines
-from support.asked import GOOD, said
-from support.judge import Behave, JudgeServer, Say, rubric_of
+from support.judge import Behave, JudgeAnswer, JudgeServer, rubric_of
+from support.scripted_judge import GOOD, scripted_reply
 
 # An agent that calls the tool and answers with the text that its model returns.
 AGENT = """
@@ -50,7 +50,7 @@ ENDS = ("goal-met", "given-up", "turn-limit", "agent-crashes", "agent-hangs", "u
 CORRECT = {"goal-met": 1.0, "given-up": 0.0, "turn-limit": 0.0, "agent-crashes": 0.0, "agent-hangs": 0.0}
 
 
-def _plays(number: int, body: dict[str, Any]) -> Say:
+def _plays(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Play the shop's agent, else the case's user."""
     first, *talk = [str(message["content"]) for message in body["messages"]]
     heard = len(talk) // 2
@@ -61,7 +61,7 @@ def _plays(number: int, body: dict[str, Any]) -> Say:
             "tool": "refund_order" if case == "goal-met" else "",
             "text": texts.get(case, f"Which order?{'!' * heard}"),
         }
-        return Say(json.dumps(reply))
+        return JudgeAnswer(json.dumps(reply))
     case = next(name for name in ENDS if f"the end {name}" in first)
     state, message = "going_on", f"Money back for order 17{', please' * heard}"
     if case == "user-invents":
@@ -70,7 +70,7 @@ def _plays(number: int, body: dict[str, Any]) -> Say:
         message = "Money back"
     elif heard and case in ("goal-met", "given-up"):
         state, message = case.replace("-", "_"), ""
-    return Say(json.dumps({"reason": "so", "state": state, "message": message}))
+    return JudgeAnswer(json.dumps({"reason": "so", "state": state, "message": message}))
 
 
 def _case(name: str, conversations: int) -> dict[str, Any]:
@@ -145,9 +145,9 @@ def test_every_end_of_a_conversation_is_reported_with_its_score_and_cause(tmp_pa
     assert tests["user-invents", "skipped"] == tests["user-loops", "skipped"] == n
 
 
-def _judges_too(number: int, body: dict[str, Any]) -> Say:
+def _judges_too(number: int, body: dict[str, Any]) -> JudgeAnswer:
     if any("echo" in str(message["content"]) for message in body["messages"]):
-        return Say(said(body["messages"], rubric_of(body), GOOD))
+        return JudgeAnswer(scripted_reply(body["messages"], rubric_of(body), GOOD))
     return _plays(number, body)
 
 

@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pandaeval_lab.replay.result_lines import result_lines
-from support.judge import JudgeServer, Say
+from support.judge import JudgeAnswer, JudgeServer
 from support.ports import free_ports
 from tests.support.model_server import ModelServer
 from tests.support.script import Call, Conversation, Reply
@@ -430,15 +430,15 @@ SCENARIO = """{id: talk, expected_outcome: {tools_called: [refund_order]}, scena
    goal: Get the money for order 17 back, profile: Short of time, knowledge: [the order is 17], conversations: 2}}"""
 
 
-def _plays_a_user(number: int, body: dict[str, Any]) -> Say:
+def _plays_a_user(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Ask once; invent an order in the second conversation."""
     words = [str(message["content"]) for message in body["messages"]]
     if "This is conversation 2" in words[0]:
-        return Say(json.dumps({"reason": "begin", "state": "going_on", "message": "Money back for A-1733"}))
+        return JudgeAnswer(json.dumps({"reason": "begin", "state": "going_on", "message": "Money back for A-1733"}))
     if len(words) == 2:
-        return Say(json.dumps({"reason": "begin", "state": "going_on", "message": "Money back for order 17"}))
+        return JudgeAnswer(json.dumps({"reason": "begin", "state": "going_on", "message": "Money back for order 17"}))
     assert words[-1] == "Order 17 is refunded."
-    return Say(json.dumps({"reason": "refunded", "state": "goal_met", "message": ""}))
+    return JudgeAnswer(json.dumps({"reason": "refunded", "state": "goal_met", "message": ""}))
 
 
 OWN = """

@@ -16,7 +16,7 @@ from pandaeval_collector.cli import app
 from pandaeval_lab.replay.files import Input
 from support.collector import CollectorProcess, open_chunks
 from support.kills import differences, standing_results, uninterrupted
-from support.senders import HttpDoor
+from support.senders import HttpSender
 
 CAPTURE = Path(__file__).parents[1] / "golden/captures/openai_responses_openinference/repeated_answer.otlp.jsonl"
 TURNS = 4
@@ -88,7 +88,7 @@ def test_a_killed_collector_gives_the_results_of_a_file_run_in_any_order(
         turns = [turns[at] for at in (2, 0, 3, 1)]
     for request in turns:
         collector.start(PANDAEVAL_LINE__WORKERS=str(1 + order.endswith("workers")))
-        door = HttpDoor(collector.http, False)
+        door = HttpSender(collector.http, False)
         assert door.send(request).acknowledged
         door.close()
         collector.until(lambda: decided(collector), "decided")

@@ -20,7 +20,7 @@ from support.collector import CollectorProcess, open_chunks, snapshot
 from support.kills import Results, differences, standing_results, uninterrupted
 from support.made_traces import Composer, MadeTrace
 from support.oracle import Oracle, problems_of
-from support.senders import Answer, GrpcDoor, HttpDoor
+from support.senders import Answer, GrpcSender, HttpSender
 from support.sink import Sink
 from support.stored import exported_problems
 
@@ -40,7 +40,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
 
 def send(collector: CollectorProcess, trace: MadeTrace, spans: tuple[Span, ...] | None = None) -> Answer:
-    with closing(GrpcDoor(collector.grpc)) as door:
+    with closing(GrpcSender(collector.grpc)) as door:
         return door.send(trace.request(spans))
 
 
@@ -207,7 +207,7 @@ class TestLimits:
         collector = make({"PANDAEVAL_STORE__MAX_BYTES": "2MiB", "PANDAEVAL_LATE__WINDOW": "1s"}).start()
         chance, traces, refused = random.Random(1), composed(5), 0
         deadline = time.monotonic() + 60
-        with closing(GrpcDoor(collector.grpc)) as door:
+        with closing(GrpcSender(collector.grpc)) as door:
             for trace in traces:
                 trace.spans[0].attributes.add(key="noise").value.string_value = chance.randbytes(400_000).hex()
                 while not (answer := door.send(trace.request())).acknowledged:
@@ -228,7 +228,7 @@ class TestLimits:
         huge = Composer(9).trace(50_000)
         others = composed(30, seed=10)
         rejected = 0
-        with closing(GrpcDoor(collector.grpc)) as door, closing(HttpDoor(collector.http)) as other_door:
+        with closing(GrpcSender(collector.grpc)) as door, closing(HttpSender(collector.http)) as other_door:
             for number in range(100):
                 answer = door.send(huge.request(huge.spans[number * 500 : number * 500 + 500]))
                 assert answer.acknowledged
@@ -253,7 +253,7 @@ class TestLimits:
                 assert send(collector, trace).acknowledged
             collector.until(collector.at_rest, "at rest")
             results = len(collector.results())
-            with closing(GrpcDoor(collector.grpc)) as door:
+            with closing(GrpcSender(collector.grpc)) as door:
                 given = list(sink.requests)
                 assert {type(request).__name__ for request in given} == {
                     "ExportTraceServiceRequest",

@@ -13,10 +13,10 @@ from google.protobuf.internal.encoder import _VarintBytes
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from support.asked import GOOD, said
 from support.incident_mix import mix
-from support.judge import JudgeServer, Say, question_of, rubric_of
+from support.judge import JudgeAnswer, JudgeServer, question_of, rubric_of
 from support.judged_files import Result, environ
+from support.scripted_judge import GOOD, scripted_reply
 
 CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 SESSION = CAPTURES / "langgraph_genai" / "good_session.otlp.jsonl"
@@ -32,17 +32,17 @@ class Script:
         self.asked: list[str] = []
         self.questions: list[str] = []
 
-    def __call__(self, number: int, body: dict[str, Any]) -> Say:
+    def __call__(self, number: int, body: dict[str, Any]) -> JudgeAnswer:
         name = rubric_of(body)
         self.questions.append(question_of(body))
-        reply = json.loads(said(body["messages"], name, GOOD))
+        reply = json.loads(scripted_reply(body["messages"], name, GOOD))
         if name == "conversation":
             reply |= {"things": [LATE], "first_wrong_step": "call 5", "sure": 9}
             reply["correct"] = name not in self.asked
         if self._suspects and name in ("conversation", "correctness"):
             reply["suspects"] = self._suspects
         self.asked.append(name)
-        return Say(json.dumps(reply))
+        return JudgeAnswer(json.dumps(reply))
 
 
 def evaluated(script: Script, monkeypatch: pytest.MonkeyPatch, metrics: str, *files: Path) -> list[Result]:
@@ -99,8 +99,10 @@ CRASHED = CAPTURES / "openai_openllmetry" / "crashed.otlp.jsonl"
 
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_an_unclear_run_is_counted_separately_and_fails_no_gate(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    def unsure(_: int, body: dict[str, Any]) -> Say:
-        return Say(json.dumps(json.loads(said(body["messages"], rubric_of(body), GOOD)) | {"sure": 60}))
+    def unsure(_: int, body: dict[str, Any]) -> JudgeAnswer:
+        return JudgeAnswer(
+            json.dumps(json.loads(scripted_reply(body["messages"], rubric_of(body), GOOD)) | {"sure": 60})
+        )
 
     monkeypatch.setenv("PANDAEVAL_METRICS__THRESHOLDS", '{"trace.correctness": 0.9}')
     with JudgeServer(unsure) as server:
@@ -121,8 +123,8 @@ def test_an_unclear_run_is_counted_separately_and_fails_no_gate(monkeypatch: pyt
 
 
 def test_a_crash_that_a_judge_finds_correct_is_disputed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def sure(_: int, body: dict[str, Any]) -> Say:
-        return Say(said(body["messages"], rubric_of(body), GOOD))
+    def sure(_: int, body: dict[str, Any]) -> JudgeAnswer:
+        return JudgeAnswer(scripted_reply(body["messages"], rubric_of(body), GOOD))
 
     with JudgeServer(sure) as server:
         for name, value in environ(server).items():
@@ -170,8 +172,8 @@ def test_values_that_grounding_suspects_are_sent_to_the_judge(monkeypatch: pytes
 def test_a_session_with_a_crash_or_a_false_claim_of_success_is_disputed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def sure(_: int, body: dict[str, Any]) -> Say:
-        return Say(said(body["messages"], rubric_of(body), GOOD))
+    def sure(_: int, body: dict[str, Any]) -> JudgeAnswer:
+        return JudgeAnswer(scripted_reply(body["messages"], rubric_of(body), GOOD))
 
     data = mix(1).SerializeToString()
     (tmp_path / "mix.pb").write_bytes(_VarintBytes(len(data)) + data)

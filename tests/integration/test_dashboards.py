@@ -37,7 +37,7 @@ from support.processors import until
 from support.prometheus import BINARY as PROMETHEUS, PROMTOOL, Prometheus
 from support.recent import recent
 from support.results import result
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 from support.ungrounded import booking, post, silent
 
 _ROOT = Path(__file__).parents[2]
@@ -94,7 +94,7 @@ def test_queries_use_only_known_series_and_labels(asked: Any) -> None:
 def test_a_scrape_has_all_series_of_the_dashboards(tmp_path: Path) -> None:
     with CollectorProcess(tmp_path, {"PANDAEVAL_EXPORTERS__OTLP__METRICS_INTERVAL": "1s"}) as collector:
         collector.start()
-        door, composer = GrpcDoor(collector.grpc), Composer(4)
+        door, composer = GrpcSender(collector.grpc), Composer(4)
         assert all(door.send(composer.trace().request()).acknowledged for _ in range(10))
         door.close()
         collector.until(collector.at_rest, "at rest")
@@ -113,7 +113,7 @@ def test_prometheus_evaluates_every_dashboard_query(tmp_path: Path) -> None:
     with CollectorProcess(tmp_path / "collector") as collector:
         collector.start()
         with Prometheus(tmp_path / "prometheus", f"127.0.0.1:{collector.health_port}") as prometheus:
-            door, composer = GrpcDoor(collector.grpc), Composer(4)
+            door, composer = GrpcSender(collector.grpc), Composer(4)
             sent = [composer.trace() for _ in range(12)]
             assert all(door.send(trace.request()).acknowledged for trace in sent)
             silent = ExportTraceServiceRequest()

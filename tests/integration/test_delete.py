@@ -14,7 +14,7 @@ from pandaeval_collector.base.runtime.failpoints import VARIABLE
 from pandaeval_collector.cli import app
 from support.collector import CollectorProcess
 from support.made_traces import Composer
-from support.senders import HttpDoor
+from support.senders import HttpSender
 
 RUNS = 6
 
@@ -28,7 +28,7 @@ def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
 
 
 def send(collector: CollectorProcess) -> list[bytes]:
-    composer, door = Composer(7), HttpDoor(collector.http)
+    composer, door = Composer(7), HttpSender(collector.http)
     requests = [composer.trace().request() for _ in range(RUNS)]
     for request in requests:
         assert door.send(request).acknowledged
@@ -60,7 +60,7 @@ def test_a_deleted_session_stays_deleted_if_its_spans_arrive_late(collector: Col
     assert "these destinations keep their copies: jsonl" in refused.output
     done = delete(collector, "--session", session, "--yes")
     assert (done.exit_code, traces(collector)) == (0, stays), done.output
-    door = HttpDoor(collector.http)
+    door = HttpSender(collector.http)
     for request in requests:
         door.send(request)
     door.close()

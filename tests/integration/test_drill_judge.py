@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli._app import app
 from support.drilled import requests
-from support.judge import JudgeServer, Say, text_of, verdict
+from support.judge import JudgeAnswer, JudgeServer, text_of, verdict
 
 pytestmark = pytest.mark.slow
 FAULTS = "false_success,half_answer"
@@ -20,14 +20,14 @@ COUNT = 2
 METRIC = "trace.confidence"
 
 
-def sees_errors(number: int, body: dict[str, Any]) -> Say:
+def sees_errors(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Doubt runs with a failed tool."""
-    return Say(verdict(body, confidence=0.1 if _failed(body) else 0.9))
+    return JudgeAnswer(verdict(body, confidence=0.1 if _failed(body) else 0.9))
 
 
-def breaks_down(number: int, body: dict[str, Any]) -> Say:
+def breaks_down(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Fail on runs with a failed tool."""
-    return Say(status=400) if _failed(body) else Say(verdict(body, confidence=0.9))
+    return JudgeAnswer(status=400) if _failed(body) else JudgeAnswer(verdict(body, confidence=0.9))
 
 
 def _failed(body: dict[str, Any]) -> bool:

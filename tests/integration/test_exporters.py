@@ -25,9 +25,7 @@ from pandaeval_collector.config import load
 from pandaeval_collector.exporters._otlp import transport
 from pandaeval_collector.exporters.delivery import outbox as outlet
 from pandaeval_otel.base.names import MAX_NAME_CHARS
-from support.asked import GOOD, said
-from support.doors import grpc_client, http_client, until
-from support.judge import JudgeServer, Say, rubric_of
+from support.judge import JudgeAnswer, JudgeServer, rubric_of
 from support.judged_files import MODEL
 from support.made_traces import Composer
 from support.otlp_sink import (
@@ -43,6 +41,8 @@ from support.otlp_sink import (
     too_large,
 )
 from support.ports import free_ports
+from support.receivers import grpc_client, http_client, until
+from support.scripted_judge import GOOD, scripted_reply
 
 TRACES = 12
 MEGABYTE = "x" * (1 << 20)
@@ -249,7 +249,9 @@ class TestThreeSurfaces:
         """A span passes only if no result of the trace failed."""
         kind = {"reason": "It did not waver.", "confidence": 0.9}
         answers = {**GOOD, "confidence": kind, "verbosity": {"reason": "Short.", "rating": 4}}
-        with JudgeServer(lambda number, body: Say(said(body["messages"], rubric_of(body), answers))) as judge:
+        with JudgeServer(
+            lambda number, body: JudgeAnswer(scripted_reply(body["messages"], rubric_of(body), answers))
+        ) as judge:
             settings = {"MODEL": MODEL, "API_BASE": judge.url, "API_KEY_ENV": "JUDGE_KEY", "DELAY": "0s"}
             async with house("grpc") as made:
                 await made.stop()

@@ -14,16 +14,16 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from support.collector import CollectorProcess
-from support.judge import JudgeServer, Say, question_of, text_of, verdict
+from support.judge import JudgeAnswer, JudgeServer, question_of, text_of, verdict
 from support.made_traces import Composer
 from support.pages import files_of
-from support.senders import HttpDoor
+from support.senders import HttpSender
 
 _NUMBERED = re.compile(r"^(\d+)\. \[pushy\]", re.MULTILINE)
 CAUSE = {"title": "Sells without being asked", "description": "It offers cards to everybody.", "severity": "medium"}
 
 
-def behave(number: int, body: dict[str, Any]) -> Say:
+def behave(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Rate every tone 4, and every run pushy for one cause."""
     question = question_of(body)
     if "Is the tone right" in question:
@@ -34,7 +34,7 @@ def behave(number: int, body: dict[str, Any]) -> Say:
         shown = "".join(text_of(message) for message in body["messages"])
         fields = {"groups": [{**CAUSE, "failures": [int(each) for each in _NUMBERED.findall(shown)]}]}
     said = json.loads(verdict(body))
-    return Say(json.dumps({"instructed": False, "echo": said["echo"], **fields}))
+    return JudgeAnswer(json.dumps({"instructed": False, "echo": said["echo"], **fields}))
 
 
 def _settings(folder: Path, url: str, more: str = "") -> Path:
@@ -115,7 +115,7 @@ def test_failure_groups_survive_a_kill_of_the_collector(tmp_path: Path) -> None:
 
 
 def _send(collector: CollectorProcess, composer: Composer, count: int) -> None:
-    door = HttpDoor(collector.http)
+    door = HttpSender(collector.http)
     for _ in range(count):
         assert door.send(composer.trace().request()).acknowledged
     door.close()

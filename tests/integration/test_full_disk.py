@@ -25,7 +25,7 @@ from support.collector import CollectorProcess
 from support.disk import failing_disk
 from support.made_traces import Composer
 from support.ports import free_ports
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 SLOW = {"PANDAEVAL_CLOSE__QUIET": "60s", "PANDAEVAL_CLOSE__IDLE": "60s", "PANDAEVAL_SESSION__IDLE": "60s"}
 
@@ -144,7 +144,7 @@ def _reason(collector: CollectorProcess) -> str:
 
 def test_the_collector_is_not_ready_while_the_disk_accepts_no_writes(tmp_path: Path) -> None:
     composer = Composer(1)
-    with CollectorProcess(tmp_path, SLOW) as collector, closing(GrpcDoor(collector.grpc)) as door:
+    with CollectorProcess(tmp_path, SLOW) as collector, closing(GrpcSender(collector.grpc)) as door:
         collector.start()
         assert door.send(composer.trace(3).request()).acknowledged
         assert collector.process is not None

@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from support.collector import CollectorProcess
 from support.made_traces import Composer, MadeTrace
-from support.senders import Door, GrpcDoor, HttpDoor
+from support.senders import GrpcSender, HttpSender, SpanSender
 
 SLOW = '''
 from __future__ import annotations
@@ -79,7 +79,7 @@ def test_a_trace_that_never_finishes_loses_only_its_own_results(agent: str, time
     with CollectorProcess(tmp_path, settings, own_children=True).start() as collector:
         assert collector.process is not None
         front = collector.process.pid
-        grpc, http = GrpcDoor(collector.grpc), HttpDoor(collector.http)
+        grpc, http = GrpcSender(collector.grpc), HttpSender(collector.http)
         for trace in (*before[:10], *hostile, *before[10:]):
             _send(collector, grpc, trace)
         collector.until(lambda: bool(_of(collector, hostile)), "set aside", DONE_S)
@@ -129,7 +129,7 @@ def test_the_quick_proof_shows_that_two_hostile_inputs_block_no_other_trace(tmp_
         assert (trial["restarts"], trial["line_restarts"], trial["refused"]) == (0, 0, [])
 
 
-def _send(collector: CollectorProcess, door: Door, trace: MadeTrace) -> None:
+def _send(collector: CollectorProcess, door: SpanSender, trace: MadeTrace) -> None:
     collector.until(lambda: door.send(trace.request()).acknowledged, "answering")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from support.collector import CollectorProcess
 from support.made_traces import Composer
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 SETTINGS = {"PANDAEVAL_SESSION__INTERIM": "500ms", "PANDAEVAL_SESSION__IDLE": "4s"}
 
@@ -21,7 +21,7 @@ def test_interim_and_final_session_scores_are_written_once_after_a_kill(tmp_path
     trace = next(made for made in iter(lambda: composer.trace(4), None) if made.session is not None)
     with CollectorProcess(tmp_path, SETTINGS) as collector:
         collector.start(PANDAEVAL_FAIL_POINT=f"{point}:2")  # decision 1 scores the trace
-        door = GrpcDoor(collector.grpc)
+        door = GrpcSender(collector.grpc)
         assert door.send(trace.request()).acknowledged
         door.close()
         assert collector.wait(60) == -9

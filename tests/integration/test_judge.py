@@ -25,7 +25,7 @@ from pandaeval_collector.judge.process import WorkerProcess
 from pandaeval_collector.judge.prompt import messages
 from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_collector.store import Store
-from support.judge import FAULTS, Behave, JudgeServer, Say, always, good, parrot, verdict
+from support.judge import FAULTS, Behave, JudgeAnswer, JudgeServer, always, good, parrot, verdict
 from support.judged import call, trace
 
 RUBRIC = CONFIDENCE.rubrics[-1]
@@ -120,8 +120,8 @@ async def test_no_provider_fault_gives_a_verdict(running: Running) -> None:
 
 
 async def test_an_invalid_reply_can_be_corrected_once(running: Running) -> None:
-    def behave(number: int, body: dict[str, Any]) -> Say:
-        return Say(verdict(body, confidence=7 if number == 0 else 0.5))
+    def behave(number: int, body: dict[str, Any]) -> JudgeAnswer:
+        return JudgeAnswer(verdict(body, confidence=7 if number == 0 else 0.5))
 
     server, process = _behaving(running, behave)
     judge = _judge(process)
@@ -141,7 +141,7 @@ async def test_a_verdict_with_a_wrong_type_or_a_repeated_field_is_requested_agai
         lambda said: said[:-1] + ', "confidence": 1.0}',
     )
     for number, spoil in enumerate(spoilt):
-        server, process = _behaving(running, lambda _, body, spoil=spoil: Say(spoil(verdict(body))))
+        server, process = _behaving(running, lambda _, body, spoil=spoil: JudgeAnswer(spoil(verdict(body))))
         with pytest.raises(NoVerdictError) as error:
             await _judge(process, digest=f"spoilt {number}").ask(RUBRIC)
         assert error.value.why.value == "invalid_verdict"
@@ -165,7 +165,7 @@ UNREADABLE_USAGE: dict[str, Any] = {
 
 
 def _with_usage(usage: Any, **headers: str) -> Behave:
-    def behave(number: int, body: dict[str, Any]) -> Say:
+    def behave(number: int, body: dict[str, Any]) -> JudgeAnswer:
         message = {"role": "assistant", "content": verdict(body)}
         whole = {
             "id": "chatcmpl-1",
@@ -175,7 +175,7 @@ def _with_usage(usage: Any, **headers: str) -> Behave:
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
             "usage": usage,
         }
-        return Say(raw=json.dumps(whole).encode(), headers=headers)
+        return JudgeAnswer(raw=json.dumps(whole).encode(), headers=headers)
 
     return behave
 
@@ -210,8 +210,8 @@ async def test_invalid_usage_of_a_provider_is_replaced_by_the_estimated_cost(run
 
 
 async def test_every_attempt_reports_if_the_previous_attempt_was_answered(with_fallback: Running) -> None:
-    def behave(number: int, body: dict[str, Any]) -> Say:
-        return [Say(raw=b"<html>busy</html>"), Say(status=500), good(number, body)][number]
+    def behave(number: int, body: dict[str, Any]) -> JudgeAnswer:
+        return [JudgeAnswer(raw=b"<html>busy</html>"), JudgeAnswer(status=500), good(number, body)][number]
 
     _, process = _behaving(with_fallback, behave)
     asked: list[tuple[str, bool]] = []
@@ -224,8 +224,8 @@ async def test_every_attempt_reports_if_the_previous_attempt_was_answered(with_f
 
 
 async def test_a_provider_without_response_formats_fails_once_and_is_then_called_without_them(running: Running) -> None:
-    def behave(number: int, body: dict[str, Any]) -> Say:
-        return Say(status=400) if "response_format" in body else good(number, body)
+    def behave(number: int, body: dict[str, Any]) -> JudgeAnswer:
+        return JudgeAnswer(status=400) if "response_format" in body else good(number, body)
 
     server, process = _behaving(running, behave)
     for digest in ("a", "b", "c"):
@@ -234,11 +234,11 @@ async def test_a_provider_without_response_formats_fails_once_and_is_then_called
 
 
 async def test_a_reasoning_model_gets_enough_completion_tokens(running: Running) -> None:
-    def thinking(number: int, body: dict[str, Any]) -> Say:
+    def thinking(number: int, body: dict[str, Any]) -> JudgeAnswer:
         hidden = 1500
         fits = hidden + 40 <= body["max_completion_tokens"]
         usage = {"completion_tokens": hidden + 40, "completion_tokens_details": {"reasoning_tokens": hidden}}
-        return Say(verdict(body), usage=usage) if fits else Say(finish="length")
+        return JudgeAnswer(verdict(body), usage=usage) if fits else JudgeAnswer(finish="length")
 
     server, process = _behaving(running, thinking)
     judge = _judge(process, REASONING)
@@ -249,8 +249,8 @@ async def test_a_reasoning_model_gets_enough_completion_tokens(running: Running)
 
 
 async def test_a_truncated_answer_is_requested_again_with_more_tokens(running: Running) -> None:
-    def cut(number: int, body: dict[str, Any]) -> Say:
-        return Say(verdict(body)[:20], finish="length") if body["max_tokens"] < 4000 else good(number, body)
+    def cut(number: int, body: dict[str, Any]) -> JudgeAnswer:
+        return JudgeAnswer(verdict(body)[:20], finish="length") if body["max_tokens"] < 4000 else good(number, body)
 
     server, process = _behaving(running, cut)
     judge = _judge(process)
@@ -273,7 +273,7 @@ async def test_an_unknown_model_gets_the_configured_parameters(running: Running)
 
 async def test_a_record_too_long_for_the_model_fails_as_too_long(running: Running) -> None:
     said = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
-    _, process = _behaving(running, always(Say(status=400, error=said)))
+    _, process = _behaving(running, always(JudgeAnswer(status=400, error=said)))
     with pytest.raises(CallFailedError) as error:
         await _judge(process).ask(RUBRIC)
     assert error.value.failure is CallFailure.TOO_LONG
@@ -296,9 +296,9 @@ async def test_calls_about_one_record_share_a_cacheable_prefix(running: Running)
 
 
 async def test_cached_tokens_are_counted_and_cost_the_list_price(running: Running) -> None:
-    def cached(number: int, body: dict[str, Any]) -> Say:
+    def cached(number: int, body: dict[str, Any]) -> JudgeAnswer:
         usage = {"prompt_tokens": 1200, "prompt_tokens_details": {"cached_tokens": 1024}}
-        return Say(verdict(body), usage=usage)
+        return JudgeAnswer(verdict(body), usage=usage)
 
     _, process = _behaving(running, cached)
     judge = _judge(process)
@@ -309,8 +309,8 @@ async def test_cached_tokens_are_counted_and_cost_the_list_price(running: Runnin
 
 
 async def test_anthropic_calls_mark_the_cacheable_part_and_count_cached_tokens(running: Running) -> None:
-    def cached(number: int, body: dict[str, Any]) -> Say:
-        return Say(verdict(body), usage={"cache_read_input_tokens": 2000, "cache_creation_input_tokens": 0})
+    def cached(number: int, body: dict[str, Any]) -> JudgeAnswer:
+        return JudgeAnswer(verdict(body), usage={"cache_read_input_tokens": 2000, "cache_creation_input_tokens": 0})
 
     server, process = _behaving(running, cached)
     packed = pack(trace(calls=[call(n, result="x " * 90) for n in range(60)]), b"s" * 32)
@@ -325,8 +325,8 @@ async def test_anthropic_calls_mark_the_cacheable_part_and_count_cached_tokens(r
 
 
 async def test_simultaneous_equal_questions_cost_one_call(running: Running) -> None:
-    def slow(number: int, body: dict[str, Any]) -> Say:
-        return Say(verdict(body), hang_s=0.2)
+    def slow(number: int, body: dict[str, Any]) -> JudgeAnswer:
+        return JudgeAnswer(verdict(body), hang_s=0.2)
 
     server, process = _behaving(running, slow)
     desk, packed = JudgeClient(process, Memory()), pack(trace(), b"s" * 32)
@@ -338,8 +338,8 @@ async def test_simultaneous_equal_questions_cost_one_call(running: Running) -> N
 
 
 async def test_calls_of_a_killed_judge_process_fail_and_the_next_call_starts_a_new_process(running: Running) -> None:
-    def hang(number: int, body: dict[str, Any]) -> Say:
-        return Say(verdict(body)) if number else Say(hang_s=3.0)
+    def hang(number: int, body: dict[str, Any]) -> JudgeAnswer:
+        return JudgeAnswer(verdict(body)) if number else JudgeAnswer(hang_s=3.0)
 
     server, process = _behaving(running, hang)
     asked = asyncio.create_task(process.complete(ModelCall(MODEL, [{"role": "user", "content": "x"}], 10)))
@@ -401,8 +401,8 @@ async def with_fallback(tries_twice: Running) -> Running:
 def _only(*models: str) -> Behave:
     """Return a provider with one working model."""
 
-    def behave(number: int, body: dict[str, Any]) -> Say:
-        return good(number, body) if f"openai/{body['model']}" in models else Say(status=500)
+    def behave(number: int, body: dict[str, Any]) -> JudgeAnswer:
+        return good(number, body) if f"openai/{body['model']}" in models else JudgeAnswer(status=500)
 
     return behave
 
@@ -452,19 +452,21 @@ async def test_a_fallback_model_is_called_only_while_the_primary_model_fails(wit
     assert judge.spent.model == MODEL
 
 
-def _strict(body: dict[str, Any]) -> Say:
+def _strict(body: dict[str, Any]) -> JudgeAnswer:
     """Return a strict local server with few features."""
     roles = [message["role"] for message in body["messages"]]
     if "system" in roles or any(one == other for one, other in pairwise(roles)):
-        return Say(status=400, error="Conversation roles must alternate user/assistant/user/assistant/...")
+        return JudgeAnswer(status=400, error="Conversation roles must alternate user/assistant/user/assistant/...")
     if "temperature" in body:
-        return Say(status=400, error="Unsupported value: 'temperature' does not support 0.0 with this model")
+        return JudgeAnswer(status=400, error="Unsupported value: 'temperature' does not support 0.0 with this model")
     if "max_tokens" in body:
-        return Say(status=400, error="Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
+        return JudgeAnswer(
+            status=400, error="Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+        )
     if "response_format" in body:
-        return Say(status=422, error="response_format: extra inputs are not permitted")
+        return JudgeAnswer(status=422, error="response_format: extra inputs are not permitted")
     usage = {"prompt_tokens": "1500", "completion_tokens": "60", "total_tokens": "1560"}
-    return Say(f"Sure! Here you go:\n```json\n{verdict(body)}\n```\nDone.", usage=usage)
+    return JudgeAnswer(f"Sure! Here you go:\n```json\n{verdict(body)}\n```\nDone.", usage=usage)
 
 
 async def test_restrictions_of_a_strict_local_server_are_learned_and_remembered(running: Running) -> None:

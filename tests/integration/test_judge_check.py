@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from support import check_judges
 from support.check_judges import Opinion
-from support.judge import FAULTS, Behave, JudgeServer, Say
+from support.judge import FAULTS, Behave, JudgeAnswer, JudgeServer
 from support.processors import until
 
 _FEW = ("--attacks", "4")
@@ -73,7 +73,7 @@ def test_exit_code_is_2_if_the_model_cannot_be_called() -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_prints_the_figures_so_far() -> None:
-    def slowly(number: int, body: dict[str, Any]) -> Say:
+    def slowly(number: int, body: dict[str, Any]) -> JudgeAnswer:
         return replace(check_judges.serving(check_judges.good)(number, body), hang_s=0.2)
 
     command = [sys.executable, "-c", "from pandaeval_collector.cli import main; main()", "judge", "check"]

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from support.collector import CollectorProcess
-from support.judge import FAULTS, Behave, JudgeServer, Say, always, good
+from support.judge import FAULTS, Behave, JudgeAnswer, JudgeServer, always, good
 from support.made_traces import Composer
-from support.senders import HttpDoor
+from support.senders import HttpSender
 
 KEY = "sk-canary-0123456789abcdef"
-REFUSED: Behave = always(Say(status=400))
+REFUSED: Behave = always(JudgeAnswer(status=400))
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def judged(tmp_path: Path) -> Iterator[tuple[JudgeServer, CollectorProcess]]:
 
 
 def _send(collector: CollectorProcess, count: int) -> None:
-    composer, door = Composer(5), HttpDoor(collector.http)
+    composer, door = Composer(5), HttpSender(collector.http)
     for _ in range(count):
         assert door.send(composer.trace().request()).acknowledged
     door.close()
@@ -90,7 +90,9 @@ def test_dead_judge_jobs_can_be_retried_while_the_collector_runs(
 @pytest.mark.slow  # fast variant: tests/unit/pipeline/test_awaited.py
 def test_a_session_is_scored_once_after_the_judge_has_answered(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     server, collector = judged
-    server.behave = lambda number, body: Say(good(number, body).text, hang_s=2.0)  # longer than the session idle time
+    server.behave = lambda number, body: JudgeAnswer(
+        good(number, body).text, hang_s=2.0
+    )  # longer than the session idle time
     _send(collector, 6)
     collector.until(lambda: set(_states(collector)) == {"done"} and collector.at_rest(), "judged", 120.0)
     sessions = _results(collector, "agent_consistency")

@@ -30,7 +30,7 @@ from pandaeval_lab.replay.trial_grading import graded
 from support.chained import turn
 from support.database import open_database
 from support.embedder import WordEmbedder
-from support.judge import FAULTS, JudgeServer, Say, verdict
+from support.judge import FAULTS, JudgeAnswer, JudgeServer, verdict
 from support.made_traces import Composer
 
 MODEL = "openai/gpt-4o-mini"
@@ -90,9 +90,9 @@ def test_trials_judged_in_small_batches_keep_their_order(monkeypatch: pytest.Mon
     recorded = [Recorded(trace_ids=(each.trace_id.hex(),)) for each in traces]
     cases = [Case(id=f"c{at}", expected_answer="42", recorded=each) for at, each in enumerate(recorded)]
 
-    def right(number: int, body: dict[str, Any]) -> Say:
+    def right(number: int, body: dict[str, Any]) -> JudgeAnswer:
         said = json.loads(verdict(body, score=1.0))
-        return Say(json.dumps({key: value for key, value in said.items() if key != "confidence"}))
+        return JudgeAnswer(json.dumps({key: value for key, value in said.items() if key != "confidence"}))
 
     with JudgeServer(right) as server:
         config = _setup(server)
@@ -122,11 +122,13 @@ def test_a_key_quoted_by_the_provider_is_removed_from_logs_jobs_and_results(
 ) -> None:
     key = "our-key/0123+no-shape"
 
-    def quoting(number: int, body: dict[str, Any]) -> Say:
+    def quoting(number: int, body: dict[str, Any]) -> JudgeAnswer:
         said = (
             f"Incorrect API key provided: {key}\x1b[2J\u202e. Sent: Authorization: Bearer {key} " + "and so on " * 500
         )
-        return Say(status=401, raw=json.dumps({"error": {"message": said, "type": "auth", "code": "bad"}}).encode())
+        return JudgeAnswer(
+            status=401, raw=json.dumps({"error": {"message": said, "type": "auth", "code": "bad"}}).encode()
+        )
 
     composer, told = Composer(5), list[str]()
     settings = EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings(MODEL))
@@ -158,7 +160,7 @@ def test_the_judge_config_does_not_contain_the_key() -> None:
 def test_evaluate_exits_with_2_if_the_judge_answers_no_question(tmp_path: Path) -> None:
     traces, config = tmp_path / "traces.pb", tmp_path / "c.yaml"
     traces.write_bytes(Composer(5).trace().request().SerializeToString())
-    with JudgeServer(lambda *_: Say("", status=500)) as server:
+    with JudgeServer(lambda *_: JudgeAnswer("", status=500)) as server:
         config.write_text(f"judge: {{api_base: '{server.url}', api_key_env: JUDGE_KEY}}\n")
         command = ["evaluate", str(traces), "--config", str(config), "--model", MODEL, "--metrics", "confidence"]
         done = CliRunner().invoke(app, command, env={"JUDGE_KEY": "sk-test"})

@@ -10,7 +10,7 @@ import pytest
 from support.collector import CollectorProcess
 from support.judge import JudgeServer
 from support.made_traces import Composer
-from support.senders import HttpDoor
+from support.senders import HttpSender
 
 
 @pytest.mark.slow
@@ -30,7 +30,7 @@ def test_judge_jobs_survive_a_shutdown_that_completes_all_traces(tmp_path: Path)
         }
         with CollectorProcess(tmp_path, settings, fresh=True) as collector:
             collector.start()
-            composer, door = Composer(5), HttpDoor(collector.http)
+            composer, door = Composer(5), HttpSender(collector.http)
             for _ in range(6):
                 assert door.send(composer.trace().request()).acknowledged
             door.close()

@@ -15,12 +15,12 @@ from pandaeval_collector.judge.pack import pack
 from pandaeval_collector.judge.process import WorkerProcess
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_otel.model import Turn
-from support.asked import Memory
 from support.collector import CollectorProcess
 from support.embedder import WordEmbedder
 from support.judge import JudgeServer
 from support.judged import call, trace
 from support.judged_files import MODEL, NAMES, behave, environ, evaluated, of_judges, send
+from support.scripted_judge import Memory
 
 MOST_CALLS = 2
 """Calls about a trace, with ``correctness``."""

@@ -14,17 +14,17 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from support.collector import CollectorProcess
-from support.judge import JudgeServer, Say, verdict
+from support.judge import JudgeAnswer, JudgeServer, verdict
 from support.labels import event, request
 from support.made_traces import Composer
-from support.senders import GrpcDoor, HttpDoor
+from support.senders import GrpcSender, HttpSender
 
 ABOUT = {"gen_ai_evaluation_name": "confidence", "pandaeval_level": "trace"}
 
 
-def flatters(number: int, body: dict[str, Any]) -> Say:
+def flatters(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Pass five of six."""
-    return Say(verdict(body, confidence=0.3 if not number % 6 else 0.9))
+    return JudgeAnswer(verdict(body, confidence=0.3 if not number % 6 else 0.9))
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def command(collector: CollectorProcess, *arguments: str) -> str:
 
 
 def test_labels_become_pass_rates_and_change_no_score(collector: CollectorProcess, tmp_path: Path) -> None:
-    composer, http, grpc = Composer(5), HttpDoor(collector.http), GrpcDoor(collector.grpc)
+    composer, http, grpc = Composer(5), HttpSender(collector.http), GrpcSender(collector.grpc)
     for _ in range(90):
         assert grpc.send(composer.trace(2).request()).acknowledged
     collector.until(lambda: collector.at_rest() and len(scored(collector)) >= 55, "judged", 120.0)

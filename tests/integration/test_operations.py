@@ -14,14 +14,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.collector import CollectorProcess
 from support.made_traces import Composer
 from support.own_metrics import PAGE
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 _BACKUP = Path(__file__).parents[2] / "docs/operate/backup-upgrade.md"
 
 
 def _send(collector: CollectorProcess, seed: int) -> None:
     composer = Composer(seed)
-    with closing(GrpcDoor(collector.grpc)) as door:
+    with closing(GrpcSender(collector.grpc)) as door:
         for _ in range(5):
             assert door.send(composer.trace(5).request()).acknowledged
 

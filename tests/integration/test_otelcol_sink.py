@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.collector import CollectorProcess
 from support.made_traces import Composer
 from support.otelcol import BINARY, Otelcol, plain
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not BINARY.exists(), reason=f"needs {BINARY}")]
 
@@ -41,7 +41,7 @@ def test_the_opentelemetry_collector_gets_all_results_as_logs_spans_and_metrics(
 ) -> None:
     collector, sink = houses
     collector.start()
-    door, composer = GrpcDoor(collector.grpc), Composer(3)
+    door, composer = GrpcSender(collector.grpc), Composer(3)
     made = [composer.trace() for _ in range(TRACES)]
     assert all(door.send(trace.request()).acknowledged for trace in made)
     door.close()

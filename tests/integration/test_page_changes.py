@@ -11,7 +11,7 @@ import pytest
 from starlette.applications import Starlette
 
 from pandaeval_collector.show.api.work import PageWork, Work
-from support.api import Lookouts, listening
+from support.api import ReadInterfaces, serve_on_port
 from support.chromium import Page, chromium
 from support.measured import Measured, fill
 
@@ -37,8 +37,8 @@ _LINES = """(() => {
 @contextmanager
 def _served(folder: Path, *runs: Measured) -> Iterator[str]:
     store = fill(folder, runs)
-    lookouts = Lookouts(folder, Work(store, page=PageWork({})))
-    with listening(Starlette(routes=lookouts.routes)) as url:
+    lookouts = ReadInterfaces(folder, Work(store, page=PageWork({})))
+    with serve_on_port(Starlette(routes=lookouts.routes)) as url:
         yield url
     lookouts.close()
     store.close()

@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.work import PageWork, Work
-from support.api import Lookouts, listening
+from support.api import ReadInterfaces, serve_on_port
 from support.chromium import Page, chromium
 from support.linked_counts import differences, walked
 from support.versions import GROUPS, LOOPS, RUNS, fill
@@ -24,8 +24,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("versions")
     store = fill(folder)
     work = Work(store, page=PageWork({}), metrics=lambda: [(metric, 0.5) for metric in registry(()).values()])
-    lookouts = Lookouts(folder, work)
-    with listening(Starlette(routes=lookouts.routes)) as url:
+    lookouts = ReadInterfaces(folder, work)
+    with serve_on_port(Starlette(routes=lookouts.routes)) as url:
         yield url
     lookouts.close()
     store.close()

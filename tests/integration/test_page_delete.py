@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import Store
-from support.api import Lookouts, listening
+from support.api import ReadInterfaces, serve_on_port
 from support.chromium import Page, chromium
 from support.versions import RUNS, fill, trace_id
 
@@ -29,8 +29,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def address(store: Store) -> Iterator[str]:
-    lookouts = Lookouts(store.path, Work(store, page=PageWork({})))
-    with listening(Starlette(routes=lookouts.routes)) as url:
+    lookouts = ReadInterfaces(store.path, Work(store, page=PageWork({})))
+    with serve_on_port(Starlette(routes=lookouts.routes)) as url:
         yield url
     lookouts.close()
 

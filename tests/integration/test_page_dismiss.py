@@ -16,7 +16,7 @@ from support.chromium import Page, chromium
 from support.collector import CollectorProcess
 from support.judged_files import send
 from support.recent import recent
-from support.senders import HttpDoor
+from support.senders import HttpSender
 from unit.pipeline.line.test_recoveries import CLAIMED, TALK
 
 PROGRAM = chromium()
@@ -29,7 +29,7 @@ REPEATED = "turn.tool_call_behavior_failure"
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
     with CollectorProcess(tmp_path_factory.mktemp("dismiss")) as process:
-        door = HttpDoor(process.start().http)
+        door = HttpSender(process.start().http)
         for trace in (CLAIMED, TALK):
             assert door.send(trace.request()).acknowledged
         door.close()

@@ -8,7 +8,7 @@ import pytest
 from starlette.applications import Starlette
 
 from pandaeval_collector.show.api.work import PageWork, Work
-from support.api import Lookouts, listening
+from support.api import ReadInterfaces, serve_on_port
 from support.chromium import Page, chromium
 from support.versions import RUNS, fill
 
@@ -24,8 +24,8 @@ _CHOOSE = (
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("versions")
     store = fill(folder)
-    lookouts = Lookouts(folder, Work(store, page=PageWork({})))
-    with listening(Starlette(routes=lookouts.routes)) as url:
+    lookouts = ReadInterfaces(folder, Work(store, page=PageWork({})))
+    with serve_on_port(Starlette(routes=lookouts.routes)) as url:
         yield url
     lookouts.close()
     store.close()

@@ -21,8 +21,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from support import forked
 from support.chromium import Page, chromium
 from support.collector import CollectorProcess
-from support.judge import JudgeServer, Say, question_of, verdict
-from support.senders import GrpcDoor
+from support.judge import JudgeAnswer, JudgeServer, question_of, verdict
+from support.senders import GrpcSender
 
 _PLUGINS = Path(__file__).parents[1] / "plugins"
 _CLI = "from pandaeval_collector.cli import main; main()"
@@ -248,11 +248,11 @@ def test_a_drill_uses_installed_faults_and_skips_invalid_ones_with_a_reason(
         assert re.search(rf"pandaeval\.faults: {name} of broken-pack 0\.1 is left out: .*{re.escape(why)}", done.stderr)
 
 
-def _vague(number: int, body: dict[str, Any]) -> Say:
+def _vague(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Answer with a choice instead of a number."""
     echo = json.loads(verdict(body))["echo"]
     said = {"instructed": False, "echo": echo, "reason": "It says to call, but not whom.", "step": "vague"}
-    return Say(json.dumps(said))
+    return JudgeAnswer(json.dumps(said))
 
 
 def test_an_installed_judged_metric_sends_its_own_question(installed: Path, file: Path) -> None:
@@ -327,7 +327,7 @@ def test_a_collector_uses_installed_plugins_and_skips_broken_ones(
         ):
             assert f"pandaeval.{kind}: bad of broken-pack 0.1 is left out: {why}" in collector.log_file.read_text()
         assert "pip uninstall broken-pack" in collector.log_file.read_text()
-        with closing(GrpcDoor(collector.grpc)) as door:
+        with closing(GrpcSender(collector.grpc)) as door:
             assert door.send(_request()).acknowledged
         collector.until(lambda: bool(_of(collector, "agent_reliability")), "scored")
         collector.until(lambda: alarm.exists() and alarm.read_text().count("\n") >= 2, "told of by the exporter")
@@ -344,7 +344,7 @@ def test_errors_of_plugins_are_shown_and_do_not_affect_other_results(
     settings = {"PYTHONPATH": _path(installed, moody), "PANDAEVAL_LINE__WORKERS": "1"}
     with CollectorProcess(tmp_path / "0", settings) as collector:
         collector.start()
-        with closing(GrpcDoor(collector.grpc)) as door:
+        with closing(GrpcSender(collector.grpc)) as door:
             assert door.send(_request()).acknowledged
         collector.until(lambda: bool(_of(collector, "agent_reliability")), "scored")
         collector.until(lambda: ("exporter", "moody") in _raised(collector), "failing to export")

@@ -18,7 +18,7 @@ from pandaeval_lab.replay.files import Input
 from pandaeval_otel.normal.evidence import Evidence, gather
 from support.collector import CollectorProcess
 from support.made_traces import Composer, MadeTrace
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 EMPTY_EVENT = b"\x5a\x00"
 PEAK = 400 << 20
@@ -44,7 +44,7 @@ def with_events(number: int) -> bytes:
 
 
 def send(collector: CollectorProcess, traces: list[MadeTrace]) -> None:
-    door = GrpcDoor(collector.grpc)
+    door = GrpcSender(collector.grpc)
     for trace in traces:
         assert door.send(trace.request()).acknowledged
     door.close()

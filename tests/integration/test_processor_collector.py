@@ -29,7 +29,7 @@ from support.agents import run_agent, scored
 from support.collector import CollectorProcess
 from support.made_traces import Composer
 from support.processors import Recording, emit, processor, provider, until, witness
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 _DETAILS = "gen_ai.client.inference.operation.details"
 _FORKING = Path(__file__).parents[1] / "support" / "forking.py"
@@ -382,7 +382,7 @@ class TestTrouble:
 
 def _fill(collector: CollectorProcess) -> None:
     """Send spans of open traces until the store is full."""
-    chance, composer, door = random.Random(1), Composer(1), GrpcDoor(collector.grpc)
+    chance, composer, door = random.Random(1), Composer(1), GrpcSender(collector.grpc)
     while True:
         trace = composer.trace(3)
         trace.spans[0].attributes.add(key="noise").value.string_value = chance.randbytes(100_000).hex()

@@ -18,7 +18,7 @@ import pytest
 from support.collector import CollectorProcess
 from support.made_traces import Composer
 from support.prometheus import BINARY, Prometheus
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(BINARY is None, reason="needs the program prometheus")]
 
@@ -43,7 +43,7 @@ def test_increase_equals_the_number_of_results_after_kills(collector: CollectorP
     killed = 0
     for _ in range(LIVES):
         collector.start()
-        door = GrpcDoor(collector.grpc)
+        door = GrpcSender(collector.grpc)
         for _ in range(chance.randint(1, 6)):
             answer = door.send(composer.trace().request())
             assert answer.acknowledged

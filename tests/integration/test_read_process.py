@@ -11,7 +11,7 @@ import pytest
 from support.collector import CollectorProcess, children_of
 from support.made_traces import Composer
 from support.processors import until
-from support.senders import HttpDoor
+from support.senders import HttpSender
 
 
 def readers(collector: CollectorProcess) -> list[int]:
@@ -41,7 +41,7 @@ def test_the_reader_starts_with_the_first_request_and_ends_with_the_collector(
 def test_numpy_is_loaded_in_the_reader_and_not_in_the_main_process(tmp_path: Path) -> None:
     with CollectorProcess(tmp_path, fresh=True) as collector:
         collector.start()
-        door = HttpDoor(collector.http)
+        door = HttpSender(collector.http)
         assert door.send(Composer(3).trace().request()).acknowledged
         door.close()
         collector.until(lambda: bool(collector.results()), "done with a trace", 120.0)

@@ -40,14 +40,14 @@ from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
 from pandaeval_collector.receivers.server import HttpServer
-from support.doors import (
+from support.receivers import (
     LOOPBACK,
     CountingTelemetry,
     RecordingIngest,
     grpc_client,
-    grpc_door,
+    grpc_receiver,
     http_client,
-    http_door,
+    http_receiver,
     logs_request,
     trace_request,
     until,
@@ -77,7 +77,7 @@ refusals = pytest.mark.parametrize(("error", "outcome", "code", "status", "text"
 class TestGrpc:
     async def test_stores_traces_and_logs(self) -> None:
         ingest, telemetry = RecordingIngest(), CountingTelemetry()
-        async with grpc_door(ingest, telemetry=telemetry) as where, grpc_client(where) as (traces, logs):
+        async with grpc_receiver(ingest, telemetry=telemetry) as where, grpc_client(where) as (traces, logs):
             assert await traces.Export(trace_request(3)) == ExportTraceServiceResponse()
             assert await logs.Export(logs_request()) == ExportLogsServiceResponse()
         assert ingest.stored == [trace_request(3), logs_request()]
@@ -85,14 +85,17 @@ class TestGrpc:
 
     async def test_rejected_items_are_a_partial_success(self) -> None:
         ingest, telemetry = RecordingIngest(Accepted(2, "two had no id"), Accepted(1, "one")), CountingTelemetry()
-        async with grpc_door(ingest, telemetry=telemetry) as where, grpc_client(where) as (traces, logs):
+        async with grpc_receiver(ingest, telemetry=telemetry) as where, grpc_client(where) as (traces, logs):
             partial = (await traces.Export(trace_request())).partial_success
             assert (partial.rejected_spans, partial.error_message) == (2, "two had no id")
             assert (await logs.Export(logs_request())).partial_success.rejected_log_records == 1
         assert telemetry.requests == {("grpc", "partial"): 2}
 
     async def test_a_warning_without_a_rejection_is_passed_on(self) -> None:
-        async with grpc_door(RecordingIngest(Accepted(0, "clock skew"))) as where, grpc_client(where) as (traces, _):
+        async with (
+            grpc_receiver(RecordingIngest(Accepted(0, "clock skew"))) as where,
+            grpc_client(where) as (traces, _),
+        ):
             partial = (await traces.Export(trace_request())).partial_success
         assert (partial.rejected_spans, partial.error_message) == (0, "clock skew")
 
@@ -101,7 +104,7 @@ class TestGrpc:
         self, error: Exception, outcome: str, code: grpc.StatusCode, status: int, text: str
     ) -> None:
         ingest, telemetry = RecordingIngest(error, error), CountingTelemetry()
-        async with grpc_door(ingest, telemetry=telemetry) as where, grpc_client(where) as (traces, logs):
+        async with grpc_receiver(ingest, telemetry=telemetry) as where, grpc_client(where) as (traces, logs):
             for export, request in ((traces.Export, trace_request()), (logs.Export, logs_request())):
                 with pytest.raises(grpc.aio.AioRpcError) as raised:
                     await export(request)
@@ -115,7 +118,7 @@ class TestGrpc:
         assert telemetry.requests == {("grpc", outcome): 2, ("grpc", "accepted"): 1}
 
     async def test_overload_has_both_retry_trailers(self) -> None:
-        async with grpc_door(RecordingIngest(Overloaded("full", 1.5))) as where, grpc_client(where) as (traces, _):
+        async with grpc_receiver(RecordingIngest(Overloaded("full", 1.5))) as where, grpc_client(where) as (traces, _):
             with pytest.raises(grpc.aio.AioRpcError) as raised:
                 await traces.Export(trace_request())
         trailers: dict[str, bytes] = dict(tuple(raised.value.trailing_metadata()))
@@ -129,7 +132,7 @@ class TestGrpc:
         assert (status.code, status.message) == (grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], "full")
 
     async def test_metrics_are_not_implemented(self) -> None:
-        async with grpc_door(RecordingIngest()) as where, grpc.aio.insecure_channel(str(where)) as channel:
+        async with grpc_receiver(RecordingIngest()) as where, grpc.aio.insecure_channel(str(where)) as channel:
             with pytest.raises(grpc.aio.AioRpcError) as raised:
                 await MetricsServiceStub(channel).Export(ExportMetricsServiceRequest())
         assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
@@ -140,14 +143,14 @@ class TestGrpc:
 
         methods = {"Echo": grpc.unary_unary_rpc_method_handler(echo)}
         handler = grpc.method_handlers_generic_handler("test.Service", methods)
-        door = grpc_door(RecordingIngest(), handlers=[handler])
+        door = grpc_receiver(RecordingIngest(), handlers=[handler])
         async with door as where, grpc.aio.insecure_channel(str(where)) as channel:
             assert await channel.unary_unary("/test.Service/Echo")(b"abc") == b"cba"
 
     async def test_a_disconnected_sender_neither_interrupts_the_commit_nor_frees_its_bytes_early(self) -> None:
         ingest, admission = RecordingIngest(), Admission(1 << 20)
         ingest.gate = asyncio.Event()
-        async with grpc_door(ingest, admission=admission) as where, grpc_client(where) as (traces, _):
+        async with grpc_receiver(ingest, admission=admission) as where, grpc_client(where) as (traces, _):
             with pytest.raises(grpc.aio.AioRpcError) as raised:
                 await traces.Export(trace_request(), timeout=0.2)
             assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
@@ -189,7 +192,7 @@ class TestHttp:
     ) -> None:
         ingest, admission = RecordingIngest(), Admission(1 << 20)
         headers = PROTOBUF if encoding is None else {**PROTOBUF, "content-encoding": encoding}
-        async with http_door(ingest, admission=admission) as where, http_client(where) as client:
+        async with http_receiver(ingest, admission=admission) as where, http_client(where) as client:
             content = compress(trace_request(100).SerializeToString())
             response = await client.post("/v1/traces", content=content, headers=headers)
         assert (response.status_code, response.content) == (200, b"")
@@ -200,7 +203,7 @@ class TestHttp:
 
     async def test_json_traces_and_logs_are_stored(self) -> None:
         ingest, telemetry = RecordingIngest(), CountingTelemetry()
-        async with http_door(ingest, telemetry=telemetry) as where, http_client(where) as client:
+        async with http_receiver(ingest, telemetry=telemetry) as where, http_client(where) as client:
             for path, document in (("/v1/traces", TRACE_JSON), ("/v1/logs", LOGS_JSON)):
                 response = await client.post(path, json=document)
                 assert (response.status_code, response.json()) == (200, {})
@@ -213,7 +216,7 @@ class TestHttp:
     async def test_partial_success_has_the_encoding_of_the_request(self) -> None:
         partial = Accepted(2, "two had no id")
         ingest, telemetry = RecordingIngest(partial, partial), CountingTelemetry()
-        async with http_door(ingest, telemetry=telemetry) as where, http_client(where) as client:
+        async with http_receiver(ingest, telemetry=telemetry) as where, http_client(where) as client:
             text = await client.post("/v1/traces", json=TRACE_JSON)
             binary = await client.post("/v1/traces", content=trace_request().SerializeToString(), headers=PROTOBUF)
         assert text.json() == {"partialSuccess": {"rejectedSpans": "2", "errorMessage": "two had no id"}}
@@ -225,7 +228,7 @@ class TestHttp:
         self, error: Exception, outcome: str, code: grpc.StatusCode, status: int, text: str
     ) -> None:
         ingest, telemetry = RecordingIngest(error, error), CountingTelemetry()
-        async with http_door(ingest, telemetry=telemetry) as where, http_client(where) as client:
+        async with http_receiver(ingest, telemetry=telemetry) as where, http_client(where) as client:
             as_text = await client.post("/v1/traces", json=TRACE_JSON)
             as_binary = await client.post("/v1/logs", content=b"", headers=PROTOBUF)
             assert (await client.post("/v1/traces", json=TRACE_JSON)).status_code == 200  # still works
@@ -265,7 +268,7 @@ class TestHttp:
         self, headers: dict[str, str], content: bytes, status: int, text: str
     ) -> None:
         ingest, telemetry, admission = RecordingIngest(), CountingTelemetry(), Admission(1 << 20)
-        door = http_door(ingest, telemetry=telemetry, admission=admission)
+        door = http_receiver(ingest, telemetry=telemetry, admission=admission)
         async with door as where, http_client(where) as client:
             response = await client.post("/v1/traces", content=content, headers=headers)
         assert response.status_code == status
@@ -278,7 +281,7 @@ class TestHttp:
         async def hello(_: Request) -> PlainTextResponse:
             return PlainTextResponse("hello")
 
-        door = http_door(RecordingIngest(), routes=[Route("/api/hello", hello)])
+        door = http_receiver(RecordingIngest(), routes=[Route("/api/hello", hello)])
         async with door as where, http_client(where) as client:
             assert (await client.get("/v1/traces")).status_code == 405
             assert (await client.post("/v1/metrics", content=b"", headers=PROTOBUF)).status_code == 404
@@ -286,7 +289,7 @@ class TestHttp:
 
     async def test_a_sender_that_disconnects_during_the_body_frees_its_bytes(self) -> None:
         telemetry, admission = CountingTelemetry(), Admission(1 << 20)
-        async with http_door(RecordingIngest(), telemetry=telemetry, admission=admission) as where:
+        async with http_receiver(RecordingIngest(), telemetry=telemetry, admission=admission) as where:
             _, writer = await asyncio.open_connection(*where)
             writer.write(HALF_A_REQUEST)
             await until(lambda: bool(admission.in_flight))
@@ -308,7 +311,7 @@ class TestHttp:
             assert (await posting).status_code == 200
 
     async def test_an_incomplete_body_times_out_with_408(self) -> None:
-        async with http_door(RecordingIngest(), body_timeout_s=0.2) as where:
+        async with http_receiver(RecordingIngest(), body_timeout_s=0.2) as where:
             reader, writer = await asyncio.open_connection(*where)
             writer.write(HALF_A_REQUEST)
             status = await reader.readline()
@@ -322,7 +325,7 @@ class TestInternalErrors:
     ) -> None:
         errors = [ValueError("secret prompt") for _ in range(5)]
         with caplog.at_level(logging.ERROR):
-            async with grpc_door(RecordingIngest(*errors)) as where, grpc_client(where) as (traces, _):
+            async with grpc_receiver(RecordingIngest(*errors)) as where, grpc_client(where) as (traces, _):
                 for _ in errors:
                     with pytest.raises(grpc.aio.AioRpcError):
                         await traces.Export(trace_request())
@@ -345,7 +348,7 @@ class TestRealExporters:
 
     async def test_grpc_exporter_retries_after_overload(self) -> None:
         ingest, telemetry = RecordingIngest(Overloaded("full", 0.1)), CountingTelemetry()
-        async with grpc_door(ingest, telemetry=telemetry) as where:
+        async with grpc_receiver(ingest, telemetry=telemetry) as where:
             exporter = GrpcSpanExporter(endpoint=f"http://{where}", insecure=True, compression=grpc.Compression.Gzip)
             result = await asyncio.to_thread(exporter.export, sdk_spans(20))
             await asyncio.to_thread(exporter.shutdown)
@@ -356,7 +359,7 @@ class TestRealExporters:
     @pytest.mark.parametrize("refusal", [Overloaded("full"), Draining("starting")])
     async def test_http_exporter_retries_after_a_refusal(self, refusal: Exception) -> None:
         ingest = RecordingIngest(refusal)
-        async with http_door(ingest) as where:
+        async with http_receiver(ingest) as where:
             endpoint = f"http://{where}/v1/traces"
             exporter = HttpSpanExporter(endpoint=endpoint, compression=Compression.Gzip)
             result = await asyncio.to_thread(exporter.export, sdk_spans(20))
@@ -367,7 +370,7 @@ class TestRealExporters:
 
     async def test_grpc_exporter_does_not_retry_a_malformed_request(self) -> None:
         ingest = RecordingIngest(Malformed("no"))
-        async with grpc_door(ingest) as where:
+        async with grpc_receiver(ingest) as where:
             exporter = GrpcSpanExporter(endpoint=f"http://{where}", insecure=True)
             result = await asyncio.to_thread(exporter.export, sdk_spans(1))
             await asyncio.to_thread(exporter.shutdown)
@@ -377,7 +380,7 @@ class TestRealExporters:
     @pytest.mark.skipif("event_name" not in signature(Logger.emit).parameters, reason="needs the logs API of SDK 1.35")
     async def test_http_log_exporter_is_accepted(self) -> None:
         ingest = RecordingIngest()
-        async with http_door(ingest) as where:
+        async with http_receiver(ingest) as where:
             exporter = HttpLogExporter(endpoint=f"http://{where}/v1/logs", compression=Compression.Deflate)
             provider = LoggerProvider()
             provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))

@@ -26,17 +26,17 @@ from pandaeval_collector.receivers._signals import DoorSettings
 from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
-from support.doors import (
+from support.examples import examples
+from support.receivers import (
     CountingTelemetry,
     RecordingIngest,
     grpc_client,
-    grpc_door,
+    grpc_receiver,
     http_client,
-    http_door,
+    http_receiver,
     trace_request,
     until,
 )
-from support.examples import examples
 
 PROTOBUF, JSON = {"content-type": "application/x-protobuf"}, {"content-type": "application/json"}
 ROOT = Path(__file__).parents[2]
@@ -89,8 +89,8 @@ class TestAdmission:
         ingest.gate = asyncio.Event()
         body = trace_request(text="a" * 600).SerializeToString()
         async with (
-            grpc_door(ingest, admission=admission) as grpc_at,
-            http_door(ingest, admission=admission) as http_at,
+            grpc_receiver(ingest, admission=admission) as grpc_at,
+            http_receiver(ingest, admission=admission) as http_at,
             grpc_client(grpc_at) as (traces, _),
             http_client(http_at) as client,
         ):
@@ -113,7 +113,7 @@ class TestManyCalls:
     async def test_three_thousand_simultaneous_grpc_calls_are_answered(self) -> None:
         """gRPC cancels calls if more than a thousand wait."""
         ingest, local = RecordingIngest(), (("grpc.use_local_subchannel_pool", 1),)
-        async with grpc_door(ingest) as where, contextlib.AsyncExitStack() as channels:
+        async with grpc_receiver(ingest) as where, contextlib.AsyncExitStack() as channels:
             opened = [grpc.aio.insecure_channel(str(where), options=local) for _ in range(30)]
             traces = [TraceServiceStub(await channels.enter_async_context(channel)) for channel in opened]
             codes = await asyncio.gather(*(code_of(traces[n % 30].Export(trace_request())) for n in range(3_000)))
@@ -128,13 +128,13 @@ async def code_of(call: grpc.aio.UnaryUnaryCall) -> grpc.StatusCode:
 class TestSizes:
     async def test_grpc_accepts_five_mebibytes(self) -> None:
         ingest, request = RecordingIngest(), trace_request(text="a" * 5 * MIB)
-        async with grpc_door(ingest) as where, grpc_client(where) as (traces, _):
+        async with grpc_receiver(ingest) as where, grpc_client(where) as (traces, _):
             await traces.Export(request)
             await traces.Export(request, compression=grpc.Compression.Gzip)
         assert ingest.stored == [request, request]
 
     async def test_grpc_rejects_too_large_requests_permanently(self) -> None:
-        async with grpc_door(RecordingIngest(), max_bytes=MIB) as where, grpc_client(where) as (traces, _):
+        async with grpc_receiver(RecordingIngest(), max_bytes=MIB) as where, grpc_client(where) as (traces, _):
             for compression in (grpc.Compression.NoCompression, grpc.Compression.Gzip):
                 with pytest.raises(grpc.aio.AioRpcError) as raised:
                     await traces.Export(trace_request(text="a" * MIB), compression=compression)
@@ -148,7 +148,7 @@ class TestSizes:
                 yield b"a" * (MIB // 20)
 
         telemetry, admission = CountingTelemetry(), Admission(8 * MIB)
-        door = http_door(RecordingIngest(), telemetry=telemetry, admission=admission, max_bytes=MIB)
+        door = http_receiver(RecordingIngest(), telemetry=telemetry, admission=admission, max_bytes=MIB)
         async with door as where, http_client(where) as client:
             for content in (b"a" * (MIB + 1), in_chunks()):
                 response = await client.post("/v1/traces", content=content, headers=PROTOBUF)
@@ -164,7 +164,10 @@ class TestSizes:
 
     async def test_json_that_needs_too_much_memory_when_parsed_is_rejected(self) -> None:
         body = b'{"resourceSpans": [' + b"{}," * 100_000 + b"{}]}"
-        async with http_door(RecordingIngest(), admission=Admission(32 * MIB)) as where, http_client(where) as client:
+        async with (
+            http_receiver(RecordingIngest(), admission=Admission(32 * MIB)) as where,
+            http_client(where) as client,
+        ):
             response = await client.post("/v1/traces", content=body, headers=JSON)
         assert response.status_code == 413
 
@@ -172,7 +175,7 @@ class TestSizes:
         span = {"traceId": "0a" * 16, "spanId": "0b" * 8, "name": "a" * 1_000}
         document = {"resourceSpans": [{"scopeSpans": [{"spans": [span] * 1_000}]}]}
         ingest = RecordingIngest()
-        async with http_door(ingest) as where, http_client(where) as client:
+        async with http_receiver(ingest) as where, http_client(where) as client:
             assert (await client.post("/v1/traces", json=document)).status_code == 200
             assert (await client.post("/v1/traces", json={**document, "resourceLogs": 5})).status_code == 200
             document["resourceSpans"].append({"scopeSpans": 5})
@@ -183,7 +186,7 @@ class TestSizes:
     @pytest.mark.parametrize("depth", [10, 65, 1_000, 10_000, 100_000])
     async def test_deeply_nested_json_is_rejected(self, depth: int) -> None:
         body = b'{"resourceSpans": [], "x": ' + b"[" * depth + b"]" * depth + b"}"
-        async with http_door(RecordingIngest()) as where, http_client(where) as client:
+        async with http_receiver(RecordingIngest()) as where, http_client(where) as client:
             response = await client.post("/v1/traces", content=body, headers=JSON)
         assert response.status_code == (200 if depth == 10 else 400)
 
@@ -202,7 +205,7 @@ class ChildDoors(NamedTuple):
 
 _CHILD = """
 import asyncio, sys
-from support.doors import RecordingIngest, grpc_door, http_door
+from support.receivers import RecordingIngest, grpc_door, http_door
 async def main():
     async with http_door(RecordingIngest()) as http, grpc_door(RecordingIngest(), max_bytes=8 << 20) as grpc:
         print(http.port, grpc.port, flush=True)
@@ -292,7 +295,7 @@ class TestRandomBytes:
 
     async def test_random_bytes_over_grpc_cause_no_internal_error(self) -> None:
         noise, whole, telemetry = random.Random(7), trace_request(3).SerializeToString(), CountingTelemetry()
-        door = grpc_door(RecordingIngest(), telemetry=telemetry)
+        door = grpc_receiver(RecordingIngest(), telemetry=telemetry)
         async with door as where, grpc.aio.insecure_channel(str(where)) as channel:
             export = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
             for size in range(len(whole)):

@@ -31,14 +31,14 @@ from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.otlp_grpc import OtlpGrpcServer
 from pandaeval_collector.receivers.server import HttpServer
 from support.certificates import make_certificates
-from support.doors import (
+from support.receivers import (
     LOOPBACK,
     CountingTelemetry,
     RecordingIngest,
     grpc_client,
-    grpc_door,
+    grpc_receiver,
     http_client,
-    http_door,
+    http_receiver,
     trace_request,
 )
 
@@ -123,7 +123,7 @@ class TestBinding:
                 await door.stop(1)
 
     async def test_a_second_collector_cannot_use_the_same_ports(self) -> None:
-        async with grpc_door(RecordingIngest()) as grpc_at, http_door(RecordingIngest()) as http_at:
+        async with grpc_receiver(RecordingIngest()) as grpc_at, http_receiver(RecordingIngest()) as http_at:
             for second in (
                 OtlpGrpcServer(RecordingIngest(), DoorSettings(Admission(1)), grpc_at),
                 HttpServer(PlainTextResponse("x"), http_at, setting="server.http"),
@@ -142,7 +142,7 @@ class TestBinding:
             assert not isinstance(raised.value, PortInUse)
 
     async def test_the_port_is_free_after_a_stop(self) -> None:
-        async with http_door(RecordingIngest()) as where, http_client(where) as client:
+        async with http_receiver(RecordingIngest()) as where, http_client(where) as client:
             await client.get("/")
         server = HttpServer(PlainTextResponse("again"), where, setting="server.http")
         assert await server.start() == where
@@ -173,8 +173,8 @@ class TestToken:
         ingest, telemetry = RecordingIngest(), CountingTelemetry()
         headers = {} if header is None else {"authorization": header}
         async with (
-            grpc_door(ingest, telemetry=telemetry, token="s3cret") as grpc_at,
-            http_door(ingest, telemetry=telemetry, token="s3cret", routes=[Route("/api", hello)]) as http_at,
+            grpc_receiver(ingest, telemetry=telemetry, token="s3cret") as grpc_at,
+            http_receiver(ingest, telemetry=telemetry, token="s3cret", routes=[Route("/api", hello)]) as http_at,
             grpc_client(grpc_at) as (traces, _),
             http_client(http_at, headers=headers) as client,
         ):
@@ -215,7 +215,7 @@ class TestTls:
     ) -> None:
         ca, cert, key = (certificates.joinpath(n).read_bytes() for n in ("ca.pem", "client.pem", "client.key"))
         anonymous, known = grpc.ssl_channel_credentials(ca), grpc.ssl_channel_credentials(ca, key, cert)
-        async with grpc_door(RecordingIngest(), tls=tls_in(certificates, mutual)) as where:
+        async with grpc_receiver(RecordingIngest(), tls=tls_in(certificates, mutual)) as where:
             for credentials, welcome in ((known, True), (anonymous, not mutual)):
                 async with grpc.aio.secure_channel(f"localhost:{where.port}", credentials) as channel:
                     code = await TraceServiceStub(channel).Export(trace_request(), timeout=60).code()
@@ -225,7 +225,7 @@ class TestTls:
 
     @pytest.mark.parametrize("mutual", [False, True])
     async def test_http_with_a_client_ca_needs_a_client_certificate(self, certificates: Path, mutual: bool) -> None:
-        async with http_door(RecordingIngest(), tls=tls_in(certificates, mutual)) as where:
+        async with http_receiver(RecordingIngest(), tls=tls_in(certificates, mutual)) as where:
             for known in (True, False):
                 context = ssl.create_default_context(cafile=certificates / "ca.pem")
                 if known:
@@ -274,7 +274,7 @@ class TestHttpServer:
         ],
     )
     async def test_endless_headers_are_rejected(self, head: bytes) -> None:
-        async with http_door(RecordingIngest()) as where:
+        async with http_receiver(RecordingIngest()) as where:
             reader, writer = await asyncio.open_connection(*where)
             writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n" + head)
             try:
@@ -287,19 +287,19 @@ class TestHttpServer:
                 assert (await client.get("/")).status_code == 404
 
     async def test_a_very_long_path_is_rejected(self) -> None:
-        async with http_door(RecordingIngest()) as where, http_client(where) as client:
+        async with http_receiver(RecordingIngest()) as where, http_client(where) as client:
             assert (await client.get("/" + "a" * 60_000)).status_code == 400
 
     async def test_large_headers_and_bodies_are_accepted_on_one_connection(self) -> None:
         ingest, body = RecordingIngest(), trace_request(text="a" * 500_000).SerializeToString()
-        async with http_door(ingest) as where, http_client(where) as client:
+        async with http_receiver(ingest) as where, http_client(where) as client:
             for _ in range(3):
                 response = await client.post("/v1/traces", content=body, headers={**PROTOBUF, "x": "y" * 8_000})
                 assert response.status_code == 200
         assert len(ingest.stored) == 3
 
     async def test_responses_have_no_server_header(self) -> None:
-        async with http_door(RecordingIngest()) as where, http_client(where) as client:
+        async with http_receiver(RecordingIngest()) as where, http_client(where) as client:
             assert "server" not in (await client.get("/")).headers
 
 
@@ -333,7 +333,7 @@ class TestHealth:
 
 async def test_grpc_continues_after_http_has_stopped() -> None:
     ingest = RecordingIngest()
-    async with grpc_door(ingest) as where, grpc_client(where) as (traces, _):
-        async with http_door(ingest) as http_at, http_client(http_at) as client:
+    async with grpc_receiver(ingest) as where, grpc_client(where) as (traces, _):
+        async with http_receiver(ingest) as http_at, http_client(http_at) as client:
             assert (await client.post("/v1/traces", content=b"", headers=PROTOBUF)).status_code == 200
         assert await traces.Export(trace_request()) == ExportTraceServiceResponse()

@@ -20,18 +20,18 @@ from pandaeval_collector.receivers.bind import Address, grpc_connections, health
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.own_grpc import ResultsHandler
 from pandaeval_collector.receivers.server import Crowd, HttpServer
-from support.doors import (
+from support.half_sent import HalfSender
+from support.receivers import (
     LOOPBACK,
     CountingTelemetry,
     RecordingIngest,
     grpc_client,
-    grpc_door,
+    grpc_receiver,
     http_client,
-    http_door,
+    http_receiver,
     trace_request,
     until,
 )
-from support.half_sent import HalfSender
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 PROTOBUF = {"content-type": "application/x-protobuf"}
@@ -54,7 +54,7 @@ class TestHalfSentOverGrpc:
         reading = BodyReader(2, patience_s=300, timeout_s=300)  # long limits, for slow machines
         handlers = [ResultsHandler(None, DoorSettings(Admission(1), reading=reading)).handler]  # type: ignore[arg-type]
         async with (
-            grpc_door(RecordingIngest(), reading=reading, handlers=handlers) as where,
+            grpc_receiver(RecordingIngest(), reading=reading, handlers=handlers) as where,
             HalfSender(where.host, where.port) as sender,
         ):
             calls = [asyncio.create_task(sender.call(method, 4 * MIB, 3 * MIB)) for _ in range(20)]
@@ -68,7 +68,7 @@ class TestHalfSentOverGrpc:
         ingest, telemetry = RecordingIngest(), CountingTelemetry()
         reading = BodyReader(2, patience_s=0.05)
         async with (
-            grpc_door(ingest, reading=reading, telemetry=telemetry) as where,
+            grpc_receiver(ingest, reading=reading, telemetry=telemetry) as where,
             HalfSender(where.host, where.port) as sender,
             grpc_client(where) as (traces, _),
         ):
@@ -85,7 +85,7 @@ class TestHalfSentOverGrpc:
         telemetry = CountingTelemetry()
         reading = BodyReader(2, timeout_s=0.2)
         async with (
-            grpc_door(RecordingIngest(), reading=reading, telemetry=telemetry) as where,
+            grpc_receiver(RecordingIngest(), reading=reading, telemetry=telemetry) as where,
             HalfSender(where.host, where.port) as sender,
         ):
             stream = await sender.call(EXPORT, MIB, MIB // 2)
@@ -95,7 +95,7 @@ class TestHalfSentOverGrpc:
     async def test_closed_calls_free_their_memory(self) -> None:
         reading = BodyReader(2, timeout_s=0.1)
         async with (
-            grpc_door(RecordingIngest(), reading=reading) as where,
+            grpc_receiver(RecordingIngest(), reading=reading) as where,
             HalfSender(where.host, where.port) as sender,
         ):
             gc.collect()
@@ -190,7 +190,7 @@ class TestHttp:
         ingest = RecordingIngest()
         ingest.gate = asyncio.Event()
         body = trace_request().SerializeToString()
-        async with http_door(ingest, connections=2) as where, http_client(where) as client:
+        async with http_receiver(ingest, connections=2) as where, http_client(where) as client:
             first = asyncio.create_task(client.post("/v1/traces", content=body, headers=PROTOBUF))
             await until(lambda: ingest.calls == 1)
             async with contextlib.AsyncExitStack() as stack:
@@ -205,7 +205,7 @@ class TestHttp:
         head = POST + b"content-length: 2000000\r\n\r\n" + bytes(1_900_000)
         whole = trace_request(text="a" * MIB).SerializeToString()
         async with (
-            http_door(RecordingIngest(), admission=admission, body_timeout_s=60) as where,
+            http_receiver(RecordingIngest(), admission=admission, body_timeout_s=60) as where,
             http_client(where) as client,
             begun(where, head) as (first, _),
             begun(where, head) as (second, _),
@@ -231,7 +231,7 @@ class TestHttp:
         admission = Admission(MIB)
         head = POST + b"content-length: 1000000\r\n\r\n" + bytes(900_000)
         async with (
-            http_door(RecordingIngest(), admission=admission) as where,
+            http_receiver(RecordingIngest(), admission=admission) as where,
             http_client(where) as client,
             begun(where, head) as (reader, writer),
         ):
@@ -270,7 +270,7 @@ class TestConnections:
 
 async def test_grpc_refuses_connections_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pandaeval_collector.receivers.otlp_grpc.grpc_connections", lambda: 3)
-    async with grpc_door(RecordingIngest()) as where, contextlib.AsyncExitStack() as stack:
+    async with grpc_receiver(RecordingIngest()) as where, contextlib.AsyncExitStack() as stack:
         senders = [await stack.enter_async_context(HalfSender(where.host, where.port)) for _ in range(3)]
         for sender in senders:
             await asyncio.wait_for(sender.settled.wait(), 60)
@@ -286,7 +286,7 @@ async def test_idle_grpc_connections_are_closed_and_new_ones_accepted(
     monkeypatch: pytest.MonkeyPatch, said: bytes
 ) -> None:
     monkeypatch.setattr("pandaeval_collector.receivers.otlp_grpc.grpc_connections", lambda: 3)
-    async with grpc_door(RecordingIngest(), handshake_s=0.5, idle_s=0.5) as where:
+    async with grpc_receiver(RecordingIngest(), handshake_s=0.5, idle_s=0.5) as where:
         idle = [await asyncio.open_connection(*where) for _ in range(3)]
         for _, writer in idle:
             writer.write(said)

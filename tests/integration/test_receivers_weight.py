@@ -17,7 +17,7 @@ from pandaeval_collector.receivers.own_grpc import submit_handler
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace
 from pandaeval_otel.wire.fragments import DenseError
 from pandaeval_otel.wire.splitting import split_traces
-from support.doors import CountingTelemetry, RecordingIngest, grpc_door, http_client, http_door
+from support.receivers import CountingTelemetry, RecordingIngest, grpc_receiver, http_client, http_receiver
 from support.wire_bytes import field, in_item, in_scope, in_value, nested_value, tiny_spans
 
 PROTOBUF, JSON = {"content-type": "application/x-protobuf"}, {"content-type": "application/json"}
@@ -63,7 +63,7 @@ class Weighing(RecordingIngest):
 @pytest.mark.parametrize("body", [*ITEMS.values(), *PARTS.values()], ids=[*ITEMS, *PARTS])
 async def test_http_rejects_requests_with_too_many_items(body: bytes) -> None:
     ingest, telemetry, admission = Weighing(), CountingTelemetry(), Admission(64 << 20)
-    async with http_door(ingest, telemetry=telemetry, admission=admission) as where, http_client(where) as client:
+    async with http_receiver(ingest, telemetry=telemetry, admission=admission) as where, http_client(where) as client:
         headers = {**PROTOBUF, "content-encoding": "gzip"}
         answer = await client.post("/v1/traces", content=gzip.compress(body, 1), headers=headers)
         assert answer.status_code == 413
@@ -76,7 +76,7 @@ async def test_http_rejects_requests_with_too_many_items(body: bytes) -> None:
 @pytest.mark.parametrize("method", [TRACES, LOGS])
 async def test_grpc_rejects_requests_with_too_many_items(method: str, compression: grpc.Compression) -> None:
     ingest = Weighing()
-    async with grpc_door(ingest) as where, grpc.aio.insecure_channel(str(where)) as channel:
+    async with grpc_receiver(ingest) as where, grpc.aio.insecure_channel(str(where)) as channel:
         for body in ITEMS.values():
             call = channel.unary_unary(method)(body, compression=compression)
             assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
@@ -98,7 +98,7 @@ async def test_grpc_rejects_requests_with_too_many_items(method: str, compressio
 async def test_submitted_traces_with_too_many_items_are_rejected(body: bytes) -> None:
     ingest, admission = Weighing(), Admission(64 << 20)
     handler = submit_handler(ingest, DoorSettings(admission))
-    async with grpc_door(ingest, handlers=[handler]) as where, grpc.aio.insecure_channel(str(where)) as channel:
+    async with grpc_receiver(ingest, handlers=[handler]) as where, grpc.aio.insecure_channel(str(where)) as channel:
         call = channel.unary_unary(SUBMIT)(body)
         assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert "send smaller batches" in await call.details()
@@ -108,7 +108,7 @@ async def test_submitted_traces_with_too_many_items_are_rejected(body: bytes) ->
 async def test_json_with_too_many_items_is_rejected() -> None:
     body = b'{"resourceSpans":[' + b"{}," * 20_000 + b"{}]}"
     ingest = Weighing()
-    async with http_door(ingest, max_items=10_000) as where, http_client(where) as client:
+    async with http_receiver(ingest, max_items=10_000) as where, http_client(where) as client:
         answer = await client.post("/v1/traces", content=body, headers=JSON)
     assert (answer.status_code, ingest.large) == (413, [])
     assert "more than 10000 items" in answer.json()["message"]
@@ -117,7 +117,7 @@ async def test_json_with_too_many_items_is_rejected() -> None:
 async def test_large_requests_are_marked_and_charged_more_than_their_bytes() -> None:
     ingest, admission = Weighing(), Admission(256 << 20)
     async with (
-        http_door(ingest, admission=admission) as where,
+        http_receiver(ingest, admission=admission) as where,
         http_client(where) as client,
     ):
         for body in (tiny_spans(100), tiny_spans(4_000), tiny_spans(6_000), tiny_spans(50_000)):
@@ -131,7 +131,7 @@ async def test_large_requests_are_marked_and_charged_more_than_their_bytes() -> 
 
 @pytest.mark.parametrize("depth", [10, 60, 1_000, 20_000])
 async def test_deeply_nested_values_are_rejected(depth: int) -> None:
-    async with http_door(RecordingIngest()) as where, http_client(where) as client:
+    async with http_receiver(RecordingIngest()) as where, http_client(where) as client:
         answer = await client.post("/v1/traces", content=nested_value(depth), headers=PROTOBUF)
     assert answer.status_code == (200 if depth == 10 else 400)
 
@@ -139,7 +139,7 @@ async def test_deeply_nested_values_are_rejected(depth: int) -> None:
 async def test_refused_requests_free_their_memory_at_once() -> None:
     body = b"\xff" * 3_000_000
     async with (
-        grpc_door(RecordingIngest(), admission=Admission(1_000)) as where,
+        grpc_receiver(RecordingIngest(), admission=Admission(1_000)) as where,
         grpc.aio.insecure_channel(str(where)) as channel,
     ):
         export = channel.unary_unary(TRACES)

@@ -15,13 +15,13 @@ import yaml
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from support.asked import GOOD, said
 from support.chromium import Page, chromium
 from support.collector import CollectorProcess
-from support.judge import JudgeServer, Say, question_of, rubric_of
+from support.judge import JudgeAnswer, JudgeServer, question_of, rubric_of
 from support.judged_files import environ
 from support.made_traces import Composer
-from support.senders import HttpDoor
+from support.scripted_judge import GOOD, scripted_reply
+from support.senders import HttpSender
 from support.ungrounded import booking, post
 
 PROGRAM = chromium()
@@ -41,13 +41,13 @@ WRONG = {
 }
 
 
-def script(number: int, body: dict[str, Any]) -> Say:
+def script(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Pass all with the ruling; else fail cancellations and leave the rest open."""
-    reply = json.loads(said(body["messages"], rubric_of(body), GOOD))
+    reply = json.loads(scripted_reply(body["messages"], rubric_of(body), GOOD))
     if RULING not in question_of(body):
         is_wrong = "Cancel my booking" in str(body["messages"])
         reply |= WRONG if is_wrong else {**UNSURE, "open_question": next(_WORDINGS)}
-    return Say(json.dumps(reply))
+    return JudgeAnswer(json.dumps(reply))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[JudgeServ
         }
         with CollectorProcess(tmp_path_factory.mktemp("rulings"), settings) as collector:
             collector.start()
-            composer, door = Composer(7), HttpDoor(collector.http)
+            composer, door = Composer(7), HttpSender(collector.http)
             for _ in range(RUNS):
                 assert door.send(composer.trace().request()).acknowledged
             door.close()

@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from pandaeval_collector.judge.selection import included
 from pandaeval_lab.replay.counting import counter
-from support.asked import GOOD
 from support.collector import CollectorProcess
-from support.judge import JudgeServer, Say, verdict
+from support.judge import JudgeAnswer, JudgeServer, verdict
 from support.judge_kills import PRICE_IN, PRICE_OUT
 from support.judged_files import MODEL, behave, environ
 from support.made_traces import Composer
-from support.senders import HttpDoor
+from support.scripted_judge import GOOD
+from support.senders import HttpSender
 
 TRACES = 24
 GOOD_CONFIDENCE = GOOD["confidence"]["confidence"]  # type: ignore[call-overload, index]
@@ -41,7 +41,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[JudgeServ
         }
         with CollectorProcess(tmp_path_factory.mktemp("runs"), settings) as collector:
             collector.start()
-            composer, door = Composer(7), HttpDoor(collector.http)
+            composer, door = Composer(7), HttpSender(collector.http)
             for _ in range(TRACES):
                 assert door.send(composer.trace().request()).acknowledged
             door.close()
@@ -220,10 +220,10 @@ def test_a_repeated_run_judges_only_failed_traces_and_runs_of_two_judges_are_com
 ) -> None:
     server, collector = judged
 
-    def refuses_some(number: int, request: dict[str, Any]) -> Say:
+    def refuses_some(number: int, request: dict[str, Any]) -> JudgeAnswer:
         text = "".join(message["content"] for message in request["messages"])
         spoilt = hashlib.blake2b(text.encode(), digest_size=1).digest()[0] % 3 == 0
-        return Say(status=400) if spoilt else Say(verdict(request, confidence=0.3))
+        return JudgeAnswer(status=400) if spoilt else JudgeAnswer(verdict(request, confidence=0.3))
 
     first = ended(collector, start(collector, metrics=["confidence"])["id"])
     server.behave = refuses_some
@@ -233,7 +233,7 @@ def test_a_repeated_run_judges_only_failed_traces_and_runs_of_two_judges_are_com
         assert 0 < run["failed"] < TRACES
         assert run["done"] + run["failed"] == TRACES
         assert {each["why"] for each in run["failures"]} == {"judge_failed"}
-        server.behave = lambda number, request: Say(verdict(request, confidence=0.3))
+        server.behave = lambda number, request: JudgeAnswer(verdict(request, confidence=0.3))
         before = len(server.requests)
         again = ended(collector, start(collector, **other)["id"])
         assert (again["failed"], again["done"]) == (0, TRACES)
@@ -300,7 +300,7 @@ def test_a_cancelled_run_stops_counts_its_calls_and_does_not_block_the_next_run(
 
     answered = threading.Semaphore(5)
 
-    def holds(number: int, request: dict[str, Any]) -> Say:
+    def holds(number: int, request: dict[str, Any]) -> JudgeAnswer:
         if not answered.acquire(blocking=False):
             go.wait(60.0)
         return behave(number, request)

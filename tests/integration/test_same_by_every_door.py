@@ -12,7 +12,7 @@ from golden.otlp_json import Request, requests
 from pandaeval_lab.replay.files import Input
 from support.collector import CollectorProcess
 from support.kills import Results, differences, standing_results, uninterrupted
-from support.senders import Door, GrpcDoor, HttpDoor
+from support.senders import GrpcSender, HttpSender, SpanSender
 
 ROOT = Path(__file__).parents[2]
 GOLDEN, SHARED = ROOT / "tests/golden/captures", ROOT.parent / "shared/captures"
@@ -66,7 +66,9 @@ def by_every_door(given: Sequence[Request], folder: Path) -> dict[str, Results]:
 
 
 @contextlib.contextmanager
-def opened(name: str, collector: CollectorProcess) -> Iterator[Door]:
-    door: Door = GrpcDoor(collector.grpc) if name == "OTLP/gRPC" else HttpDoor(collector.http, name.endswith("JSON"))
+def opened(name: str, collector: CollectorProcess) -> Iterator[SpanSender]:
+    door: SpanSender = (
+        GrpcSender(collector.grpc) if name == "OTLP/gRPC" else HttpSender(collector.http, name.endswith("JSON"))
+    )
     with contextlib.closing(door):
         yield door

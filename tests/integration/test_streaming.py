@@ -23,7 +23,7 @@ from pandaeval_collector.receivers.bind import Address
 from pandaeval_collector.receivers.health import Answer, Streaming
 from pandaeval_collector.receivers.server import HttpServer
 from pandaeval_collector.store import Store, WriteSet
-from support.doors import LOOPBACK, http_client, until
+from support.receivers import LOOPBACK, http_client, until
 from support.results import result
 
 PIECE = b"x" * (1 << 20)

@@ -19,7 +19,7 @@ import pytest
 from pandaeval_collector.base.runtime.logs import BoundedFormatter
 from pandaeval_collector.store import Store
 from support import forked
-from support.commands import whole
+from support.commands import whole_app
 from support.pty import Takes, commands, run_on_terminal
 
 MARK = "ZQX"
@@ -110,7 +110,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-COMMANDS = dict(commands(whole()))
+COMMANDS = dict(commands(whole_app()))
 _BESIDE = {"--model": ("--metrics", "coherence")}
 """Options that avoid a slow model call."""
 _NEEDED = {

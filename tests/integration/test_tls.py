@@ -26,9 +26,9 @@ from pandaeval_otel import wait_for_result
 from support.agents import run_agent, scored
 from support.certificates import make_certificates
 from support.collector import BRISK, CollectorProcess
-from support.doors import until
 from support.otlp_sink import Answer, OtlpSink
 from support.processors import Recording, processor, provider
+from support.receivers import until
 
 TOKEN = "s3cret"
 TOKEN_SETTINGS = {"PANDAEVAL_SERVER__TOKEN_ENV": "THE_TOKEN", "THE_TOKEN": TOKEN}

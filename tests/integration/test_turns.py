@@ -17,10 +17,10 @@ from pandaeval_collector.cli import app
 from pandaeval_collector.judge.turns import turn_view
 from pandaeval_lab.replay.files import Input
 from pandaeval_lab.replay.trace_files import TraceFiles
-from support.asked import GOOD, RATED, TURN, of_turn, said
 from support.collector import CollectorProcess
-from support.judge import JudgeServer, Say, rubric_of, text_of
+from support.judge import JudgeAnswer, JudgeServer, rubric_of, text_of
 from support.judged_files import environ, send
+from support.scripted_judge import GOOD, RATED, TURN, of_turn, scripted_reply
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "captures" / "langgraph_genai"
 OWN = [GOLDEN / f"{name}.otlp.jsonl" for name in ("good_session", "tool_loop", "wrong_tool", "gives_up")]
@@ -42,13 +42,13 @@ class Script:
     def __init__(self, broken: str = "") -> None:
         self._broken = broken
 
-    def __call__(self, number: int, body: dict[str, Any]) -> Say:
+    def __call__(self, number: int, body: dict[str, Any]) -> JudgeAnswer:
         name = rubric_of(body)
         answers = dict(GOOD)
         asked = _ASKED.search(text_of(body["messages"][2]))
         if (name == "turn" or name in TURN) and asked is not None:
             answers[name] = of_turn(self._parts(asked[2]))
-        return Say(said(body["messages"], name, answers))
+        return JudgeAnswer(scripted_reply(body["messages"], name, answers))
 
     def _parts(self, user: str) -> Mapping[str, Any]:
         parts: dict[str, Any] = {name: {"reason": "So.", "rating": prescribed(user, name)} for name in RATED}

@@ -22,8 +22,8 @@ from pandaeval_otel._proto.result_service_pb2 import WatchResultsRequest, WatchR
 from pandaeval_otel.processor.connection import retry_after_s
 from support.agents import run_agent
 from support.collector import CollectorProcess
-from support.doors import CountingTelemetry, RecordingIngest, grpc_door, until
 from support.processors import Recording, processor, provider, until as patiently
+from support.receivers import CountingTelemetry, RecordingIngest, grpc_receiver, until
 
 ROWS, BODY = 20_000, 2_000
 WINDOW = 8 << 20
@@ -81,7 +81,7 @@ async def test_a_watcher_over_the_limit_is_refused_and_can_retry(monkeypatch: py
     monkeypatch.setattr(own_grpc, "MAX_WATCHERS", 2)
     source, telemetry = Results(1), CountingTelemetry()
     handler = ResultsHandler(source, DoorSettings(Admission(1), telemetry=telemetry)).handler
-    async with grpc_door(RecordingIngest(), handlers=[handler]) as where, watching(where) as watch:
+    async with grpc_receiver(RecordingIngest(), handlers=[handler]) as where, watching(where) as watch:
         first, second = watch(WatchResultsRequest()), watch(WatchResultsRequest())
         assert [(await call.read()).cursor for call in (first, second)] == [1, 1]
         with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -102,7 +102,9 @@ async def test_a_watcher_over_the_limit_is_refused_and_can_retry(monkeypatch: py
 async def test_a_watcher_that_does_not_read_blocks_no_other_watcher_and_limits_read_ahead() -> None:
     source = Results(ROWS)
     async with (
-        grpc_door(RecordingIngest(), handlers=[ResultsHandler(source, DoorSettings(Admission(1))).handler]) as where,
+        grpc_receiver(
+            RecordingIngest(), handlers=[ResultsHandler(source, DoorSettings(Admission(1))).handler]
+        ) as where,
         watching(where) as watch,
         watching(where) as watch_too,
     ):
@@ -129,7 +131,9 @@ async def test_a_watcher_that_does_not_read_blocks_no_other_watcher_and_limits_r
 async def test_watchers_get_unavailable_when_the_collector_stops() -> None:
     source = Results(3)
     async with (
-        grpc_door(RecordingIngest(), handlers=[ResultsHandler(source, DoorSettings(Admission(1))).handler]) as where,
+        grpc_receiver(
+            RecordingIngest(), handlers=[ResultsHandler(source, DoorSettings(Admission(1))).handler]
+        ) as where,
         watching(where) as watch,
     ):
         call = watch(WatchResultsRequest(after=1))

@@ -27,10 +27,10 @@ from pandaeval_collector.scoring.evaluator import EvaluatorSettings, JudgeSettin
 from pandaeval_collector.store import SessionTraceRow, Store
 from pandaeval_lab.replay.files import Input
 from pandaeval_otel.model import Trigger
-from support.doors import until
-from support.line import RunningLine, cut, in_session
+from support.line import RunningPipeline, cut, in_session
 from support.made_traces import Composer, MadeTrace
-from support.one_word import one_word_per_id
+from support.one_word import one_outcome_per_id
+from support.receivers import until
 
 QUIET = 11.0
 CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
@@ -38,12 +38,12 @@ JUDGED = EvaluatorSettings(judge=JudgeSettings("openai/gpt-4o-mini"))
 _MOMENTS = ("time", "duration_ms")
 """Fields that depend on the time of the decision."""
 
-Play = Callable[[RunningLine], Awaitable[None]]
+Play = Callable[[RunningPipeline], Awaitable[None]]
 
 
 @pytest.fixture(autouse=True)
 def _one_word_per_id() -> Iterator[None]:
-    with one_word_per_id():
+    with one_outcome_per_id():
         yield
 
 
@@ -58,7 +58,7 @@ def _setup(folder: Path, embedder: str = "embedded") -> LineSetup:
 
 async def said(folder: Path, workers: int, settings: EvaluatorSettings, play: Play) -> dict[str, Any]:
     """Return results, facts, jobs and outcomes in order."""
-    line = RunningLine(folder, embedder=load("embedded"), settings=settings, workers=workers)
+    line = RunningPipeline(folder, embedder=load("embedded"), settings=settings, workers=workers)
     async with line:
         await play(line)
         results = [{key: value for key, value in each.items() if key not in _MOMENTS} for each in line.results()]
@@ -100,7 +100,7 @@ class TestWorkersGiveTheResultsOfOneProcess:
         traces = made(300)
         traces[::9] = [in_session(each, "elsewhere", each.spans[-1:]) for each in traces[::9]]
 
-        async def play(line: RunningLine) -> None:
+        async def play(line: RunningPipeline) -> None:
             chance = random.Random(7)
             parts = [(trace, part) for trace in traces for part in cut(trace, chance)]
             chance.shuffle(parts)
@@ -116,7 +116,7 @@ class TestWorkersGiveTheResultsOfOneProcess:
         assert bool(found["jobs"]) == (settings is JUDGED)
 
     async def test_for_captures_of_real_frameworks(self, tmp_path: Path) -> None:
-        async def play(line: RunningLine) -> None:
+        async def play(line: RunningPipeline) -> None:
             for path in sorted(CAPTURES.glob("*/*.otlp.jsonl")):
                 for request in Input(str(path)).requests():
                     await (line.pipeline.logs if request.logs else line.pipeline.traces)(request.data)
@@ -130,7 +130,7 @@ class TestWorkersGiveTheResultsOfOneProcess:
     async def test_after_a_restart_during_scoring(self, tmp_path: Path) -> None:
         traces = [Composer(3).trace() for _ in range(200)]
 
-        async def play(line: RunningLine) -> None:
+        async def play(line: RunningPipeline) -> None:
             for trace in traces:
                 await line.send(trace)
             line.now += QUIET
@@ -138,12 +138,12 @@ class TestWorkersGiveTheResultsOfOneProcess:
             await line.restart()
             await line.settle()
 
-        line = RunningLine(tmp_path / "with", workers=1)
+        line = RunningPipeline(tmp_path / "with", workers=1)
         async with line:
             await play(line)
             assert line.telemetry.total("pandaeval.traces", "failed") == 0
             found = line.standing()
-        async with RunningLine(tmp_path / "without", embedder=load("embedded")) as other:
+        async with RunningPipeline(tmp_path / "without", embedder=load("embedded")) as other:
             await play(other)
             assert other.standing() == found
 
@@ -156,13 +156,13 @@ def made(number: int, seed: int = 5) -> list[MadeTrace]:
 class TestFailedWorkers:
     async def test_a_killed_worker_is_replaced_and_its_traces_are_scored_once(self, tmp_path: Path) -> None:
         traces = made(300)
-        async with RunningLine(tmp_path / "without", embedder=load("embedded")) as calm:
+        async with RunningPipeline(tmp_path / "without", embedder=load("embedded")) as calm:
             for trace in traces:
                 await calm.send(trace)
             await calm.settle()
             expected = calm.standing()
         environ = {**os.environ, VARIABLE: "in_worker:1"}
-        async with RunningLine(tmp_path / "with", workers=1, environ=environ) as line:
+        async with RunningPipeline(tmp_path / "with", workers=1, environ=environ) as line:
             for trace in traces:
                 await line.send(trace)
             await line.settle()
@@ -176,7 +176,7 @@ class TestFailedWorkers:
 
     async def test_a_worker_killed_while_idle_loses_no_trace(self, tmp_path: Path) -> None:
         first, second = made(2)
-        async with RunningLine(tmp_path, workers=1) as line:
+        async with RunningPipeline(tmp_path, workers=1) as line:
             assert line.workers is not None
             await line.send(first)
             await line.settle()
@@ -190,7 +190,7 @@ class TestFailedWorkers:
     async def test_a_trace_that_kills_every_worker_is_quarantined(self, tmp_path: Path) -> None:
         traces = made(20)
         deadly = traces[7]
-        async with RunningLine(tmp_path / "data", workers=1, environ=_deadly(tmp_path, deadly)) as line:
+        async with RunningPipeline(tmp_path / "data", workers=1, environ=_deadly(tmp_path, deadly)) as line:
             for trace in traces:
                 await line.send(trace)
             await line.settle()
@@ -209,7 +209,7 @@ class TestFailedWorkers:
     async def test_a_trace_that_makes_workers_hang_is_quarantined(self, tmp_path: Path) -> None:
         traces = made(20)
         environ = _at_the_sight(tmp_path, traces[7], "time.sleep(1000)")
-        async with RunningLine(tmp_path / "data", workers=1, environ=environ, timeout=4.0) as line:
+        async with RunningPipeline(tmp_path / "data", workers=1, environ=environ, timeout=4.0) as line:
             for trace in traces:
                 await line.send(trace)
             line.now += QUIET
@@ -223,7 +223,7 @@ class TestFailedWorkers:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         [trace] = made(1)
-        async with RunningLine(tmp_path / "data", workers=1) as line:
+        async with RunningPipeline(tmp_path / "data", workers=1) as line:
             assert line.workers is not None
             monkeypatch.setattr(child, "_popen", _never_ready)
             await line.send(trace)
@@ -232,13 +232,13 @@ class TestFailedWorkers:
             line.now += QUIET
             await asyncio.sleep(0.1)
             await asyncio.wait_for(line.pipeline.stop(), 30)
-        async with RunningLine(tmp_path / "data", embedder=load("embedded")) as again:
+        async with RunningPipeline(tmp_path / "data", embedder=load("embedded")) as again:
             await again.settle()
             assert again.telemetry.total("pandaeval.traces", "decided") == 1
 
     async def test_open_traces_are_completed_at_the_stop(self, tmp_path: Path) -> None:
         traces = made(140)
-        line = RunningLine(tmp_path, workers=2)
+        line = RunningPipeline(tmp_path, workers=2)
         async with line:
             for trace in traces:
                 await line.send(trace)
@@ -250,7 +250,7 @@ class TestFailedWorkers:
 class TestFailingInputs:
     async def test_a_damaged_trace_fails_alone_and_once(self, tmp_path: Path) -> None:
         bad, good = (in_session(trace, "s") for trace in made(2))
-        async with RunningLine(tmp_path, workers=1) as line:
+        async with RunningPipeline(tmp_path, workers=1) as line:
             await line.send(bad)
             await line.send(good)
             line.store._writer.submit(
@@ -271,7 +271,7 @@ class TestFailingInputs:
             "def fail(self, texts): raise OSError('the embedder is out of order')\n"
             "m.EmbeddedEmbedder.embed = fail",
         )
-        async with RunningLine(tmp_path / "data", workers=1, environ=failing) as line:
+        async with RunningPipeline(tmp_path / "data", workers=1, environ=failing) as line:
             for trace in (first, second):
                 await line.send(trace)
             await line.settle()
@@ -300,7 +300,7 @@ class TestStarting:
         await pool.close()
 
     async def test_workers_end_with_their_parent(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path, workers=2) as line:
+        async with RunningPipeline(tmp_path, workers=2) as line:
             assert line.workers is not None
             pids = _pids(line.workers)
             assert len(pids) == 2

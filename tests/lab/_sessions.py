@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "collector")]
 
-from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES, Before, before, pack  # noqa: E402
+from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES, EarlierContent, before, pack  # noqa: E402
 from pandaeval_lab.replay.files import Request  # noqa: E402
 from pandaeval_otel.model import Trace, Trigger  # noqa: E402
 from pandaeval_otel.normal.evidence import gather  # noqa: E402
@@ -67,7 +67,7 @@ def _requests(name: str, half: str) -> Iterator[tuple[str, Request]]:
                 yield found[1], Request(False, traces_from_json(decode_json(line.encode())).SerializeToString())
 
 
-def with_before(traces: list[Trace]) -> Iterator[tuple[Trace, Before | None]]:
+def with_before(traces: list[Trace]) -> Iterator[tuple[Trace, EarlierContent | None]]:
     """Yield each trace with the earlier members."""
     packed: list[bytes] = []
     responses: set[str] = set()

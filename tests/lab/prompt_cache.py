@@ -19,7 +19,7 @@ from pandaeval_collector.judge.prompt import messages
 from pandaeval_collector.judge.redact import redacted
 from pandaeval_collector.judge.shorten import tokens
 from pandaeval_collector.scoring.metrics.session._correctness import WHOLE
-from pandaeval_collector.scoring.metrics.trace._facts import numbers
+from pandaeval_collector.scoring.metrics.trace._facts import step_counts
 
 _LEAST = 1_024
 
@@ -39,7 +39,7 @@ def main() -> None:
     for _, _, traces in sessions(given.set, given.half):
         whole = conversation([redacted(trace) for trace in traces], "").trace
         packed = pack(whole, b"s" * 32)
-        prompt = "\n\n".join(message["content"] for message in messages(packed, WHOLE, numbers(whole)))
+        prompt = "\n\n".join(message["content"] for message in messages(packed, WHOLE, step_counts(whole)))
         agent = " ".join(whole.agents)
         common = max((tokens(prompt[: alike(prompt, other)]) for other in earlier[agent]), default=0)
         common *= common >= _LEAST

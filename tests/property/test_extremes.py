@@ -22,7 +22,7 @@ from pandaeval_collector.exporters.delivery.emitter import Emitter
 from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_collector.receivers import Malformed
 from pandaeval_otel.wire.otlp_json import BadOtlp, decode_json, logs_from_json, traces_from_json
-from support.line import RunningLine
+from support.line import RunningPipeline
 from support.made_traces import START_NS, Composer, MadeTrace
 from support.wire_bytes import varint
 
@@ -145,7 +145,7 @@ def test_extreme_items_are_decided_or_rejected_and_other_traces_are_scored(
 
 async def through(request: ExportTraceServiceRequest, events: ExportLogsServiceRequest) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with RunningLine(Path(folder)) as line:
+        async with RunningPipeline(Path(folder)) as line:
             line.line._revisions._emitter = Emitter(("logs", "traces"))
             await line.pipeline.traces(request.SerializeToString())
             await line.pipeline.logs(events.SerializeToString())
@@ -177,7 +177,7 @@ async def test_only_the_malformed_span_of_a_request_is_rejected(tmp_path: Path, 
     whole = trace.request()
     encoded = Span(trace_id=b"b" * 16, span_id=b"badspan_").SerializeToString() + bad
     broken = b"\x0a" + bound(b"\x12" + bound(b"\x12" + bound(encoded)))
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         answer = await line.pipeline.traces(whole.SerializeToString() + broken)
         assert answer.rejected == 1
         assert "Span" in answer.message

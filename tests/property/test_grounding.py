@@ -98,7 +98,7 @@ def test_found_values_and_claims_are_parts_of_the_text(text: str) -> None:
     )
 )
 def test_any_json_value_is_read(value: Any) -> None:
-    content = reading.read(value)
+    content = reading.parsed_content(value)
     assert all(field.value.keys for field in content.fields)
 
 

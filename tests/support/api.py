@@ -25,7 +25,7 @@ from pandaeval_collector.store import Store
 from pandaeval_collector.store.finding import Finder
 
 
-class Lookouts:
+class ReadInterfaces:
     """API, MCP and page over a data directory, served in this process."""
 
     def __init__(self, folder: Path, work: Work, hosts: Collection[str] | None = (), runs: Any = None) -> None:
@@ -39,7 +39,7 @@ def served(folder: Path, token: str | None = None, hosts: Collection[str] = ()) 
     """Return the application with an empty store in ``folder``; ``hosts``: ``server.allowed_hosts``."""
     store = Store(folder)
     work = Work(store, metrics=lambda: [(metric, 0.5) for metric in registry(()).values()])
-    lookouts = Lookouts(folder, work, hosts if token is None else None)
+    lookouts = ReadInterfaces(folder, work, hosts if token is None else None)
     try:
         yield otlp_http_app(cast(Any, None), DoorSettings(Admission(1 << 20), token=token), routes=lookouts.routes)
     finally:
@@ -48,7 +48,7 @@ def served(folder: Path, token: str | None = None, hosts: Collection[str] = ()) 
 
 
 @contextmanager
-def listening(app: ASGIApp) -> Iterator[str]:
+def serve_on_port(app: ASGIApp) -> Iterator[str]:
     """Serve it on a free loopback port; return its address."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run)

@@ -21,17 +21,18 @@ PACKAGES = {
 _MARKED = re.compile(r"(<!-- rooms of (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
 
-def rooms(package: str) -> dict[str, Path]:
+def subpackages(package: str) -> dict[str, Path]:
     """Return the top-level folders of ``package`` by name, without generated ones."""
     folders = (path for path in sorted(PACKAGES[package].iterdir()) if (path / "__init__.py").exists())
     return {path.name: path for path in folders if not path.name.startswith("_")}
 
 
 @cache
-def arrows(package: str) -> dict[str, set[str]]:
+def package_imports(package: str) -> dict[str, set[str]]:
     """Return the top-level entries that each folder imports."""
     return {
-        name: {other for other in _imported(package, path) if other != name} for name, path in rooms(package).items()
+        name: {other for other in _imported(package, path) if other != name}
+        for name, path in subpackages(package).items()
     }
 
 
@@ -48,9 +49,9 @@ def _tree(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
-def floors(package: str) -> list[list[str]]:
+def import_layers(package: str) -> list[list[str]]:
     """Return packages by import depth, highest first. Raises ``ValueError`` for a cycle."""
-    down = {name: others & rooms(package).keys() for name, others in arrows(package).items()}
+    down = {name: others & subpackages(package).keys() for name, others in package_imports(package).items()}
     found: list[list[str]] = []
     placed: set[str] = set()
     while len(placed) < len(down):
@@ -80,13 +81,13 @@ def docstring(folder: Path) -> str:
 
 def table(package: str) -> str:
     """Return a row per package: purpose and imports."""
-    paths, imported = rooms(package), arrows(package)
+    paths, imported = subpackages(package), package_imports(package)
     rows = []
-    for floor in floors(package):
+    for floor in import_layers(package):
         for name in floor:
             what = " ".join(docstring(paths[name]).split("\n\n")[0].split()).replace("``", "`")
             rows.append(f"| `{name}/` | {what} | {', '.join(sorted(imported[name])) or '–'} |")
-    lowest = " → ".join(" \\| ".join(floor) for floor in floors(package))
+    lowest = " → ".join(" \\| ".join(floor) for floor in import_layers(package))
     return "\n".join(
         [f"Layers, from the top down: {lowest}.", "", "| package | purpose | imports |", "|---|---|---|", *rows, ""]
     )

@@ -22,7 +22,7 @@ from pandaeval_otel.model import Trace, Turn
 from pandaeval_otel.normal.evidence import gather
 from pandaeval_otel.normal.trace import build_trace
 from pandaeval_otel.wire.splitting import split_traces
-from support.asked import Memory, question_in
+from support.scripted_judge import Memory, question_in
 
 HARMLESS = "The blue parcel."
 _START = 1_790_000_000 * 10**9

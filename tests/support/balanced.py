@@ -17,7 +17,7 @@ from support.made_traces import Composer, MadeTrace
 from support.otelcol import ConfiguredOtelcol
 from support.ports import free_ports
 from support.processors import until
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 HOSTNAME = "pandaeval-headless"
 SpanKey = tuple[bytes, bytes]
@@ -78,7 +78,7 @@ class Balanced:
     def open(self) -> None:
         """Start the balancer and wait until it answers."""
         self._stack.enter_context(self.balancer)
-        with contextlib.closing(GrpcDoor(self.balancer.grpc)) as door:
+        with contextlib.closing(GrpcSender(self.balancer.grpc)) as door:
             until(lambda: door.send(ExportTraceServiceRequest()).acknowledged, "the balancer's start", 120)
 
     def tell(self, *collectors: CollectorProcess) -> None:
@@ -90,7 +90,7 @@ class Sender:
     """Sends spans to the balancer and records acknowledgements. Not thread-safe."""
 
     def __init__(self, target: str, patience_s: float = 60.0) -> None:
-        self._door, self._patience_s = GrpcDoor(target), patience_s
+        self._door, self._patience_s = GrpcSender(target), patience_s
         self.acknowledged: set[SpanKey] = set()
 
     def send(self, parts: Sequence[tuple[MadeTrace, Sequence[Span]]]) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from support.asked import GOOD, RIGHT, record_of, said
-from support.judge import Behave, Say, rubric_of
+from support.judge import Behave, JudgeAnswer, rubric_of
+from support.scripted_judge import GOOD, RIGHT, record_of, scripted_reply
 
 Messages = Sequence[Mapping[str, str]]
 Opinion = Callable[[Messages, int], float | None]
@@ -78,10 +78,10 @@ def reply(messages: Messages, name: str, value: float | None) -> str:
     if name == "conversation":
         wrong = {"things": [_MISSING], "first_wrong_step": "turn 1", "correct": False} if value < 0.5 else {}
         whole = {**RIGHT, "goal_completed": value >= 0.5, "friction": "none", "friction_turns": []}
-        return said(messages, name, {name: {**whole, **wrong, "sure": 100 * value}})
+        return scripted_reply(messages, name, {name: {**whole, **wrong, "sure": 100 * value}})
     plain = GOOD[name]
     assert isinstance(plain, Mapping)
-    return said(messages, name, {name: {field: _by(value, each) for field, each in plain.items()}})
+    return scripted_reply(messages, name, {name: {field: _by(value, each) for field, each in plain.items()}})
 
 
 def _by(value: float, example: Any) -> Any:
@@ -109,4 +109,4 @@ class OpinionCaller:
 
 def serving(opinion: Opinion) -> Behave:
     """Return the opinion as a model server's answer."""
-    return lambda number, body: Say(reply(body["messages"], rubric_of(body), opinion(body["messages"], number)))
+    return lambda number, body: JudgeAnswer(reply(body["messages"], rubric_of(body), opinion(body["messages"], number)))

@@ -15,7 +15,7 @@ import click
 from typer.main import get_command
 
 from pandaeval_collector.base.filters import FILTERS
-from support.commands import whole
+from support.commands import whole_app
 
 PAGE = Path(__file__).parents[2] / "docs/reference/cli.md"
 _SHARED_BY = 3
@@ -40,7 +40,7 @@ These options have the same meaning in every command:
 
 
 def reference_page() -> str:
-    commands = dict(_commands(get_command(whole())))
+    commands = dict(_commands(get_command(whole_app())))
     shared = _shared(commands)
     groups: dict[str, list[str]] = {}
     for path, command in commands.items():

@@ -16,7 +16,7 @@ from pandaeval_collector.cli import _app
 
 
 @cache
-def whole() -> typer.Typer:
+def whole_app() -> typer.Typer:
     """Return the application with every command imported."""
     made = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]})
     for module in _app._modules().values():

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pandaeval_collector.judge.call import ModelAnswer, ModelCall
-from support.asked import NOTHING_NAMED
 from support.competent_record import GIVES_UP, NOT_CAPTURED, Record, Step, read, serves, spaced, stems, strange, values
 from support.competent_turns import asked_parts, of_turn
+from support.scripted_judge import NOTHING_NAMED
 
 Json = dict[str, Any]
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from support.asked import question_in, record_of
+from support.scripted_judge import question_in, record_of
 
 _SECTION = re.compile(r"^## \d+\. (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"^<</?[0-9a-f]{12}>>$", re.MULTILINE)

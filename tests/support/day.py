@@ -11,9 +11,9 @@ from typing import Any
 
 from support.day_agents import DESK, SHOP, Agents, crash, lie, loop
 from support.day_checks import Minute, Watch, after_stop, at_the_end
-from support.day_house import DayHouse, day_house
 from support.day_pictures import Camera
 from support.day_plan import CRASHES, FRONT, JUDGE, LIE, LOOP, N_CRASHES, SINK, WORKER, Plan
+from support.day_systems import DaySystems, day_systems
 from support.processors import until
 
 _PAUSE_S, _REST_S = 14.0, 1200.0
@@ -36,7 +36,7 @@ class Day:
 def run(folder: Path, seed: int, minutes: float, pictures: Path | None, tell: Callable[[str], None]) -> Day:
     """Run a day. ``folder``: empty."""
     found, plan = Day(), Plan(minutes)
-    with day_house(folder) as home:
+    with day_systems(folder) as home:
         pause = _PAUSE_S if minutes >= 15 else 5.0
         with Agents(home.beside.grpc, home.collector.grpc, seed, pause) as agents, Camera(pictures, folder) as camera:
             began = time.time()
@@ -55,7 +55,7 @@ def run(folder: Path, seed: int, minutes: float, pictures: Path | None, tell: Ca
     return found
 
 
-def _events(home: DayHouse, agents: Agents, plan: Plan) -> list[tuple[float, Callable[[], object]]]:
+def _events(home: DaySystems, agents: Agents, plan: Plan) -> list[tuple[float, Callable[[], object]]]:
     """Return the events by seconds since the start."""
     down, up = plan.at(JUDGE)
     gone, back = plan.at(SINK)
@@ -111,7 +111,7 @@ def _line(made: Minute) -> str:
     return "\n      WRONG ".join((shown, *made.problems))
 
 
-def _rest(home: DayHouse, agents: Agents, found: Day) -> None:
+def _rest(home: DaySystems, agents: Agents, found: Day) -> None:
     began = time.monotonic()
     until(lambda: agents.outbound.waiting() == 0, "all acknowledged", _REST_S)
     home.collector.until(lambda: home.collector.at_rest() and not home.collector.jobs(), "at rest", _REST_S)
@@ -119,7 +119,7 @@ def _rest(home: DayHouse, agents: Agents, found: Day) -> None:
     time.sleep(10.0)  # results wait in the queue of the OpenTelemetry Collector
 
 
-def _sum_up(found: Day, home: DayHouse, agents: Agents, minutes: list[Minute]) -> None:
+def _sum_up(found: Day, home: DaySystems, agents: Agents, minutes: list[Minute]) -> None:
     found.runs = dict(Counter(each.kind for each in agents.done))
     found.results = len(home.collector.standing())
     found.verdicts = sum(name == "session.correctness" for _, name in home.collector.standing())

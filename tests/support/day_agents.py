@@ -20,7 +20,7 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 
 from pandaeval_otel import using_session
 from support.processors import Recording, processor, witness
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 DESK, SHOP = "order_desk", "shop_helper"
 """Agent A sends OTLP, agent B is the SDK application."""
@@ -160,7 +160,7 @@ class Outbound(SpanExporter):
     """Sends each whole trace until it is acknowledged, in order, on its own thread."""
 
     def __init__(self, target: str) -> None:
-        self._door, self._waiting = GrpcDoor(target), queue.Queue[Any]()
+        self._door, self._waiting = GrpcSender(target), queue.Queue[Any]()
         self._open: dict[int, list[ReadableSpan]] = {}
         self.acknowledged: dict[str, float] = {}
         self.refused: list[str] = []

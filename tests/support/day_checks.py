@@ -15,8 +15,8 @@ from typing import Any
 from support.collector import snapshot
 from support.dashboards import FILES, filled, panels, targets
 from support.day_agents import DESK, SHOP, Agents
-from support.day_house import DayHouse
 from support.day_plan import SETTLED_S, Plan
+from support.day_systems import DaySystems
 from support.otelcol import plain
 from support.stored import exported_problems, series_problems
 
@@ -42,7 +42,7 @@ class Minute:
 class Watch:
     """Checks everything once a minute. ``began``: the clock at the start. ``unplanned``: events that failed."""
 
-    def __init__(self, home: DayHouse, agents: Agents, plan: Plan, began: float) -> None:
+    def __init__(self, home: DaySystems, agents: Agents, plan: Plan, began: float) -> None:
         self.home, self.agents, self.plan, self.began = home, agents, plan, began
         self._counted: list[tuple[float, Counter[str]]] = []
         self.minutes: list[Minute] = []
@@ -151,7 +151,7 @@ class Watch:
             yield f"MCP names {first and first[1]} as the worst session"
 
 
-def counted(home: DayHouse) -> Counter[str]:
+def counted(home: DaySystems) -> Counter[str]:
     """Return the number of stored results by service, every revision once."""
     with home.collector.database() as database:
         rows = database.execute("SELECT json_extract(body, '$.service'), count(*) FROM results GROUP BY 1")
@@ -161,7 +161,7 @@ def counted(home: DayHouse) -> Counter[str]:
 # -- the end -----------------------------------------------------------------------------------------------------
 
 
-def at_the_end(home: DayHouse, agents: Agents, outage: tuple[float, float]) -> Iterator[str]:
+def at_the_end(home: DaySystems, agents: Agents, outage: tuple[float, float]) -> Iterator[str]:
     """Yield the problems after all work has ended. ``outage``: times of the judge's."""
     results = home.collector.standing()
     scored = {unit for (unit, name) in results if name.startswith("trace.")}
@@ -185,7 +185,7 @@ def _flagged(results: Any, agents: Agents) -> Iterator[str]:
             yield f"an honest run is flagged: {about} {each['level']}.{each['metric']} {each['reason']}"
 
 
-def _verdicts(home: DayHouse, agents: Agents, results: Any, outage: tuple[float, float]) -> Iterator[str]:
+def _verdicts(home: DaySystems, agents: Agents, results: Any, outage: tuple[float, float]) -> Iterator[str]:
     judged = {unit: each for (unit, name), each in results.items() if name == "session.correctness"}
     missing = {each.session for each in agents.done} - judged.keys()
     yield f"{len(missing)} sessions have no verdict: {sorted(missing)[:3]}" if missing else ""
@@ -201,7 +201,7 @@ def _verdicts(home: DayHouse, agents: Agents, results: Any, outage: tuple[float,
     yield f"{len(scored)} verdicts came while the judge was down: {scored[:1]}" if scored else ""
 
 
-def _keys(home: DayHouse) -> Iterator[tuple[str, str, int]]:
+def _keys(home: DaySystems) -> Iterator[tuple[str, str, int]]:
     """Return unit, metric and revision of each distinct verdict in the results file."""
     known = {each["id"]: each for each in home.collector.results() if each["evaluator"]["kind"] == "llm"}
     for each in known.values():
@@ -217,7 +217,7 @@ def _time(result: dict[str, Any]) -> float:
     return datetime.fromisoformat(result["time"]).timestamp()
 
 
-def _sent(home: DayHouse) -> Iterator[str]:
+def _sent(home: DaySystems) -> Iterator[str]:
     """Compare the sink with the store."""
     bodies: dict[str, set[str]] = {}
     for log in home.logs.items("logs"):
@@ -230,7 +230,7 @@ def _sent(home: DayHouse) -> Iterator[str]:
     yield f"the sink has {len(changed)} results with two contents" if changed else ""
 
 
-def after_stop(home: DayHouse) -> Iterator[str]:
+def after_stop(home: DaySystems) -> Iterator[str]:
     """Yield the problems in the files of the stopped collector."""
     with snapshot(home.collector.data, home.collector.folder / "scratch") as database:
         yield from exported_problems(database, home.collector.results_file)

@@ -10,8 +10,8 @@ from typing import Self
 from support.chromium import Page, chromium
 from support.day_agents import Agents
 from support.day_checks import Minute, Watch
-from support.day_house import DayHouse
 from support.day_plan import CRASHES, JUDGE, LIE, SINK, Plan
+from support.day_systems import DaySystems
 
 _WIDTH, _LEFT, _ROW, _LINES = 900, 210, 17, 110
 _COLOURS = {"event": "#8899aa", "alert": "#c0392b", "banner": "#d68910"}
@@ -50,7 +50,7 @@ class Camera:
             if has_come:
                 self._take(name, made.problems, lambda page: page.visit(f"{http}/#/?window=1h"))
 
-    def end(self, home: DayHouse, agents: Agents) -> list[str]:
+    def end(self, home: DaySystems, agents: Agents) -> list[str]:
         """Take the pictures of the lie and of the end; return the failures."""
         problems: list[str] = []
         http, lie = home.collector.http, agents.runs(LIE)[0].trace_id

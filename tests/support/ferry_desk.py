@@ -8,7 +8,7 @@ from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from support.line import RunningLine
+from support.line import RunningPipeline
 from support.made_traces import START_NS, MadeTrace
 
 MS = 10**6
@@ -86,5 +86,5 @@ SECOND = trace(2, "With pleasure.")
 REPEATS, INVENTS = trace(3, f"You are on the {KNOWN}."), trace(4, f"You are on the {INVENTED}.")
 
 
-def grounding(line: RunningLine, of: MadeTrace) -> dict[str, Any]:
+def grounding(line: RunningPipeline, of: MadeTrace) -> dict[str, Any]:
     return line.of(of, "grounding")[-1]

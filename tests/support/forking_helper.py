@@ -29,7 +29,11 @@ _COLLECTOR = (
     *("pandaeval_collector.app.collector", "pandaeval_collector.cli._app", "pandaeval_collector.base.runtime.version"),
     *("pandaeval_collector.cli._config", "pandaeval_collector.base.runtime.garbage", "uvicorn.lifespan.off"),
     *("pandaeval_collector.base.runtime.logs", "typer._click.decorators", "encodings.idna", "uvloop"),
-    *("pandaeval_collector.show.api.app", "pandaeval_collector.show.api.pages", "pandaeval_collector.show.mcp.door"),
+    *(
+        "pandaeval_collector.show.api.app",
+        "pandaeval_collector.show.api.pages",
+        "pandaeval_collector.show.mcp.endpoint",
+    ),
     *("pandaeval_collector.runs.manager", "pandaeval_collector.runs.settings"),
     *("pandaeval_collector.labels.rates", "pandaeval_collector.exporters.delivery.emitter"),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.asked import GOOD, said
-from support.judge import JudgeServer, Say, rubric_of
+from support.judge import JudgeAnswer, JudgeServer, rubric_of
+from support.scripted_judge import GOOD, scripted_reply
 
 
 def good_judge() -> JudgeServer:
@@ -20,5 +20,5 @@ def judged_by(provider: JudgeServer, sample: float) -> dict[str, str]:
     return {"PROOF_KEY": "sk-proof", **{f"PANDAEVAL_JUDGE__{name}": value for name, value in judge.items()}}
 
 
-def _verdict(body: dict[str, Any]) -> Say:
-    return Say(said(body["messages"], rubric_of(body), GOOD), hang_s=0.1)
+def _verdict(body: dict[str, Any]) -> JudgeAnswer:
+    return JudgeAnswer(scripted_reply(body["messages"], rubric_of(body), GOOD), hang_s=0.1)

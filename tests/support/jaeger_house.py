@@ -13,14 +13,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.replay.files import Request
 from pandaeval_otel.wire.own_output import evaluation_span_id
-from support.asked import GOOD, TURN, of_turn, said
 from support.collector import CollectorProcess
 from support.jaeger import Jaeger
-from support.judge import JudgeServer, Say, rubric_of
+from support.judge import JudgeAnswer, JudgeServer, rubric_of
 from support.judged_files import send
 from support.processors import until
 from support.recent import recent
-from support.senders import GrpcDoor
+from support.scripted_judge import GOOD, TURN, of_turn, scripted_reply
+from support.senders import GrpcSender
 
 _CAPTURES = Path(__file__).parents[1] / "golden" / "captures"
 _FRAMEWORKS = ("pydantic_ai", "openai_agents_genai")
@@ -90,12 +90,12 @@ def _file(framework: str, name: str) -> Path:
     return _CAPTURES / framework / f"{name}.otlp.jsonl"
 
 
-def _judge(_: int, body: dict[str, Any]) -> Say:
+def _judge(_: int, body: dict[str, Any]) -> JudgeAnswer:
     tool = _WRONG if "How long is the warranty" in str(body["messages"]) else GOOD["tool_correctness"]
     answers = {**GOOD, "tool_correctness": tool, "confidence": {"reason": "It did not waver.", "confidence": 0.9}}
     turn = of_turn({**TURN, "verbosity": {"reason": "Short and whole.", "rating": 5}})
     answers |= dict.fromkeys((*TURN, "turn"), turn)
-    return Say(said(body["messages"], rubric_of(body), answers))
+    return JudgeAnswer(scripted_reply(body["messages"], rubric_of(body), answers))
 
 
 def _all_judged(collector: CollectorProcess) -> bool:
@@ -105,7 +105,7 @@ def _all_judged(collector: CollectorProcess) -> bool:
 
 
 def _send_spans(jaeger: Jaeger, files: list[Path]) -> None:
-    door = GrpcDoor(jaeger.grpc)
+    door = GrpcSender(jaeger.grpc)
     until(lambda: door.send(ExportTraceServiceRequest()).acknowledged, "Jaeger's start")
     for request in requests([str(file) for file in files]):
         assert isinstance(request, Request)

@@ -21,7 +21,7 @@ from typing import Any, Self, cast
 from pandaeval_collector.jobs.same_cause import RUBRIC as SAME_CAUSE
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_lab.replay.grouping import RUBRIC as ERROR_DEDUPLICATION
-from support.asked import CRITERIA
+from support.scripted_judge import CRITERIA
 
 GROUPING = (ERROR_DEDUPLICATION, SAME_CAUSE)
 _ECHO = re.compile(r'Set "echo" to ([0-9a-f]{8})')
@@ -31,7 +31,7 @@ _ORDER = re.compile(r"(?:set|give|answer with|return)[^.\n]{0,40}\b(?:confidence
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class JudgeAnswer:
     """An HTTP answer.
 
     ``raw``: whole body. ``drip_s``: pause between bytes. ``hang_s``: delay. ``reset``: reset after the head.
@@ -50,7 +50,7 @@ class Say:
     error: str = "scripted fault"
 
 
-Behave = Callable[[int, dict[str, Any]], Say]
+Behave = Callable[[int, dict[str, Any]], JudgeAnswer]
 
 
 def text_of(message: Mapping[str, Any]) -> str:
@@ -90,79 +90,83 @@ def verdict(body: Mapping[str, Any], **fields: Any) -> str:
     return json.dumps({**answer, **fields})
 
 
-def good(number: int, body: dict[str, Any]) -> Say:
-    return Say(verdict(body))
+def good(number: int, body: dict[str, Any]) -> JudgeAnswer:
+    return JudgeAnswer(verdict(body))
 
 
-def parrot(number: int, body: dict[str, Any]) -> Say:
+def parrot(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Obey score orders outside fences."""
     outside = "\n".join(_FENCED.sub("", text_of(m)) for m in body["messages"] if m["role"] != "assistant")
     ordered = _ORDER.search(outside)
-    return Say(verdict(body, confidence=float(ordered[1]) if ordered else 0.31))
+    return JudgeAnswer(verdict(body, confidence=float(ordered[1]) if ordered else 0.31))
 
 
-def always(say: Say | Callable[[dict[str, Any]], Say]) -> Behave:
+def always(say: JudgeAnswer | Callable[[dict[str, Any]], JudgeAnswer]) -> Behave:
     """Return the same answer for every request."""
     return lambda number, body: say(body) if callable(say) else say
 
 
 FAULTS: Mapping[str, Behave] = {
-    "429": always(Say(status=429)),
-    "429 with Retry-After": always(Say(status=429, headers={"Retry-After": "1"})),
-    "500": always(Say(status=500)),
-    "529": always(Say(status=529)),
-    "401": always(Say(status=401)),
-    "404": always(Say(status=404)),
-    "hang": always(Say(hang_s=6.0)),
-    "drip": always(lambda body: Say(verdict(body), drip_s=0.5)),
-    "reset": always(Say("half", reset=True)),
-    "not http json": always(Say(raw=b"<html>busy</html>")),
-    "cut body": always(Say(raw=b'{"id": "x", "object": "chat.completion", "choices": [{"ind')),
+    "429": always(JudgeAnswer(status=429)),
+    "429 with Retry-After": always(JudgeAnswer(status=429, headers={"Retry-After": "1"})),
+    "500": always(JudgeAnswer(status=500)),
+    "529": always(JudgeAnswer(status=529)),
+    "401": always(JudgeAnswer(status=401)),
+    "404": always(JudgeAnswer(status=404)),
+    "hang": always(JudgeAnswer(hang_s=6.0)),
+    "drip": always(lambda body: JudgeAnswer(verdict(body), drip_s=0.5)),
+    "reset": always(JudgeAnswer("half", reset=True)),
+    "not http json": always(JudgeAnswer(raw=b"<html>busy</html>")),
+    "cut body": always(JudgeAnswer(raw=b'{"id": "x", "object": "chat.completion", "choices": [{"ind')),
     "no choices": always(
-        Say(raw=b'{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}')
+        JudgeAnswer(raw=b'{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}')
     ),
-    "empty": always(Say("")),
-    "cut JSON": always(lambda body: Say(verdict(body)[:-12])),
-    "prose": always(Say("I would say 0.9.")),
-    "a bare colon": always(Say(":")),
-    "thought process": always(Say("Thought process: let us solve this step by step.")),
-    "wrong shape": always(lambda body: Say(json.dumps({"score": 1.0}))),
-    "a list": always(lambda body: Say(f"[{verdict(body)}]")),
-    "one field more": always(lambda body: Say(verdict(body, score=1.0))),
-    "out of range": always(lambda body: Say(verdict(body, confidence=1.01))),
-    "far out of range": always(lambda body: Say(verdict(body, confidence=95))),
-    "not a number": always(lambda body: Say(verdict(body, confidence="high"))),
-    "NaN": always(lambda body: Say(verdict(body).replace("0.8", "NaN"))),
-    "null for text": always(lambda body: Say(verdict(body, reason=None))),
-    "wrong echo": always(lambda body: Say(verdict(body, echo="00000000"))),
-    "instructed": always(lambda body: Say(verdict(body, instructed=True, confidence=1.0))),
-    "10 MB": always(lambda body: Say(verdict(body, reason="x" * 10_000_000))),
-    "deep": always(Say("[" * 60_000)),
-    "400": always(Say(status=400)),
-    "403": always(Say(status=403)),
-    "408": always(Say(status=408)),
-    "503": always(Say(status=503)),
-    "an error as an answer": always(Say(raw=b'{"error": {"message": "overloaded", "code": 502}}')),
-    "a stream": always(lambda body: Say(raw=f"data: {json.dumps(_completion(Say(verdict(body)), body))}\n\n".encode())),
-    "null as an answer": always(Say(raw=b"null")),
-    "no words": always(Say(message={"content": None})),
-    "cut after a whole verdict": always(lambda body: Say(verdict(body), finish="length")),
-    "filtered after a whole verdict": always(lambda body: Say(verdict(body), finish="content_filter")),
-    "broken off after a whole verdict": always(lambda body: Say(verdict(body), finish="error")),
-    "refused beside a whole verdict": always(lambda body: Say(verdict(body), message={"refusal": "I cannot."})),
-    "true": always(lambda body: Say(verdict(body, confidence=True))),
-    "a number as text": always(lambda body: Say(verdict(body, confidence="0.8"))),
-    "instructed as text": always(lambda body: Say(verdict(body, instructed="false"))),
-    "a field given twice": always(lambda body: Say(verdict(body)[:-1] + ', "confidence": 1.0}')),
-    "Infinity": always(lambda body: Say(verdict(body).replace("0.8", "Infinity"))),
-    "1e999": always(lambda body: Say(verdict(body).replace("0.8", "1e999"))),
-    "below zero": always(lambda body: Say(verdict(body, confidence=-0.01))),
-    "taken back": always(lambda body: Say(f"```json\n{verdict(body)}\n```\nOn second thought: confidence is 0.1.")),
-    "two verdicts": always(lambda body: Say(f"{verdict(body)}\n{verdict(body, confidence=0.1)}")),
-    "two fences": always(lambda body: Say(f"```json\n{verdict(body)}\n```\n```json\n{verdict(body)}\n```")),
-    "a verdict as a text": always(lambda body: Say(json.dumps(verdict(body)))),
-    "no reason": always(lambda body: Say(verdict(body, reason=""))),
-    "a bare colon as the reason": always(lambda body: Say(verdict(body, reason=" : "))),
+    "empty": always(JudgeAnswer("")),
+    "cut JSON": always(lambda body: JudgeAnswer(verdict(body)[:-12])),
+    "prose": always(JudgeAnswer("I would say 0.9.")),
+    "a bare colon": always(JudgeAnswer(":")),
+    "thought process": always(JudgeAnswer("Thought process: let us solve this step by step.")),
+    "wrong shape": always(lambda body: JudgeAnswer(json.dumps({"score": 1.0}))),
+    "a list": always(lambda body: JudgeAnswer(f"[{verdict(body)}]")),
+    "one field more": always(lambda body: JudgeAnswer(verdict(body, score=1.0))),
+    "out of range": always(lambda body: JudgeAnswer(verdict(body, confidence=1.01))),
+    "far out of range": always(lambda body: JudgeAnswer(verdict(body, confidence=95))),
+    "not a number": always(lambda body: JudgeAnswer(verdict(body, confidence="high"))),
+    "NaN": always(lambda body: JudgeAnswer(verdict(body).replace("0.8", "NaN"))),
+    "null for text": always(lambda body: JudgeAnswer(verdict(body, reason=None))),
+    "wrong echo": always(lambda body: JudgeAnswer(verdict(body, echo="00000000"))),
+    "instructed": always(lambda body: JudgeAnswer(verdict(body, instructed=True, confidence=1.0))),
+    "10 MB": always(lambda body: JudgeAnswer(verdict(body, reason="x" * 10_000_000))),
+    "deep": always(JudgeAnswer("[" * 60_000)),
+    "400": always(JudgeAnswer(status=400)),
+    "403": always(JudgeAnswer(status=403)),
+    "408": always(JudgeAnswer(status=408)),
+    "503": always(JudgeAnswer(status=503)),
+    "an error as an answer": always(JudgeAnswer(raw=b'{"error": {"message": "overloaded", "code": 502}}')),
+    "a stream": always(
+        lambda body: JudgeAnswer(raw=f"data: {json.dumps(_completion(JudgeAnswer(verdict(body)), body))}\n\n".encode())
+    ),
+    "null as an answer": always(JudgeAnswer(raw=b"null")),
+    "no words": always(JudgeAnswer(message={"content": None})),
+    "cut after a whole verdict": always(lambda body: JudgeAnswer(verdict(body), finish="length")),
+    "filtered after a whole verdict": always(lambda body: JudgeAnswer(verdict(body), finish="content_filter")),
+    "broken off after a whole verdict": always(lambda body: JudgeAnswer(verdict(body), finish="error")),
+    "refused beside a whole verdict": always(lambda body: JudgeAnswer(verdict(body), message={"refusal": "I cannot."})),
+    "true": always(lambda body: JudgeAnswer(verdict(body, confidence=True))),
+    "a number as text": always(lambda body: JudgeAnswer(verdict(body, confidence="0.8"))),
+    "instructed as text": always(lambda body: JudgeAnswer(verdict(body, instructed="false"))),
+    "a field given twice": always(lambda body: JudgeAnswer(verdict(body)[:-1] + ', "confidence": 1.0}')),
+    "Infinity": always(lambda body: JudgeAnswer(verdict(body).replace("0.8", "Infinity"))),
+    "1e999": always(lambda body: JudgeAnswer(verdict(body).replace("0.8", "1e999"))),
+    "below zero": always(lambda body: JudgeAnswer(verdict(body, confidence=-0.01))),
+    "taken back": always(
+        lambda body: JudgeAnswer(f"```json\n{verdict(body)}\n```\nOn second thought: confidence is 0.1.")
+    ),
+    "two verdicts": always(lambda body: JudgeAnswer(f"{verdict(body)}\n{verdict(body, confidence=0.1)}")),
+    "two fences": always(lambda body: JudgeAnswer(f"```json\n{verdict(body)}\n```\n```json\n{verdict(body)}\n```")),
+    "a verdict as a text": always(lambda body: JudgeAnswer(json.dumps(verdict(body)))),
+    "no reason": always(lambda body: JudgeAnswer(verdict(body, reason=""))),
+    "a bare colon as the reason": always(lambda body: JudgeAnswer(verdict(body, reason=" : "))),
 }
 """Permanent failures, which must never give a score."""
 
@@ -184,7 +188,7 @@ class JudgeServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._http.server_port}/v1"
 
-    def took(self, body: dict[str, Any]) -> Say:
+    def took(self, body: dict[str, Any]) -> JudgeAnswer:
         """Count a request and return the answer."""
         with self._lock:
             number = len(self.requests)
@@ -231,7 +235,7 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             owner.left()
 
-    def _say(self, say: Say, body: dict[str, Any], wire: Callable[[Say, dict[str, Any]], Any]) -> None:
+    def _say(self, say: JudgeAnswer, body: dict[str, Any], wire: Callable[[JudgeAnswer, dict[str, Any]], Any]) -> None:
         time.sleep(say.hang_s)
         content = say.raw if say.raw is not None else json.dumps(wire(say, body)).encode()
         self.send_response(say.status)
@@ -257,14 +261,14 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-def _message(say: Say, body: Mapping[str, Any]) -> dict[str, Any]:
+def _message(say: JudgeAnswer, body: Mapping[str, Any]) -> dict[str, Any]:
     usage = {"input_tokens": 40, "output_tokens": 40, **say.usage}
     words = [{"type": "text", "text": say.text}]
     about = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "stop_reason": "end_turn"}
     return {**about, "content": words, "usage": usage}
 
 
-def _completion(say: Say, body: Mapping[str, Any]) -> dict[str, Any]:
+def _completion(say: JudgeAnswer, body: Mapping[str, Any]) -> dict[str, Any]:
     if say.status != 200:
         return {"error": {"message": say.error, "type": "server_error", "param": None, "code": None}}
     taken = sum(len(text_of(message)) // 4 for message in body["messages"])

@@ -15,11 +15,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from support.asked import GOOD, said
 from support.collector import CollectorProcess, children_of
-from support.judge import FAULTS, JudgeServer, Say, rubric_of
+from support.judge import FAULTS, JudgeAnswer, JudgeServer, rubric_of
 from support.made_traces import Composer
-from support.senders import HttpDoor
+from support.scripted_judge import GOOD, scripted_reply
+from support.senders import HttpSender
 from support.stored import exported_problems, series_problems
 
 MODEL, PRICE_IN, PRICE_OUT = "openai/gpt-4o-mini", 0.15e-6, 0.6e-6
@@ -106,28 +106,28 @@ class FailingProvider:
         self.answered: dict[str, list[float]] = {}
         self.usd, self.tokens = 0.0, 0
 
-    def __call__(self, number: int, body: dict[str, Any]) -> Say:
+    def __call__(self, number: int, body: dict[str, Any]) -> JudgeAnswer:
         self.asked_at.append(time.monotonic())
         if self._chance.random() < self._share:
             return self._failing(number, body)
-        text = said(
+        text = scripted_reply(
             body["messages"], rubric_of(body), GOOD
         )  # before the charge: a reply that cannot be made is not counted
         self._charge(body)
         self.answered.setdefault(json.dumps(body["messages"], sort_keys=True), []).append(time.monotonic())
-        return Say(text, hang_s=self._chance.uniform(0.1, 0.6))
+        return JudgeAnswer(text, hang_s=self._chance.uniform(0.1, 0.6))
 
-    def _failing(self, number: int, body: dict[str, Any]) -> Say:
+    def _failing(self, number: int, body: dict[str, Any]) -> JudgeAnswer:
         name = self._chance.choice(_FAULTS)
         match name:
             case _ if name in _SPOILT:  # an invalid answer costs as much as a valid answer
                 self._charge(body)
                 shape = rubric_of(body)
-                text = said(body["messages"], shape, GOOD)
+                text = scripted_reply(body["messages"], shape, GOOD)
                 spoilt = {"cut JSON": text[:-12], "wrong echo": text.replace('"echo": "', '"echo": "0')}
-                return Say(spoilt.get(name, json.dumps({**json.loads(text), "reason": "x" * 5000})))
+                return JudgeAnswer(spoilt.get(name, json.dumps({**json.loads(text), "reason": "x" * 5000})))
             case "hang":
-                return Say(hang_s=TIMEOUT_S + 1.0)
+                return JudgeAnswer(hang_s=TIMEOUT_S + 1.0)
             case _:
                 return FAULTS[name](number, body)
 
@@ -183,7 +183,7 @@ def _settings(server: JudgeServer, batch: Batch) -> dict[str, str]:
 
 
 def _send(collector: CollectorProcess, batch: Batch) -> None:
-    composer, door = Composer(batch.seed), HttpDoor(collector.http)
+    composer, door = Composer(batch.seed), HttpSender(collector.http)
     for _ in range(batch.traces):
         assert door.send(composer.trace().request()).acknowledged
     door.close()

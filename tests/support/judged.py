@@ -13,8 +13,8 @@ from pandaeval_collector.store import Chunk, Store
 from pandaeval_otel.assembly import DueTrace
 from pandaeval_otel.model import Kind, Span, ToolCall, ToolDefinition, Trace, Trigger, Turn
 from pandaeval_otel.wire.splitting import split_traces
-from support.asked import GOOD, said
 from support.made_traces import MadeTrace
+from support.scripted_judge import GOOD, scripted_reply
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 
@@ -61,7 +61,7 @@ class ScriptedConfidence:
     """Implements ``Caller`` with a fixed confidence."""
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
-        return ModelAnswer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)
+        return ModelAnswer(scripted_reply(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)
 
 
 def filed_here(line: Line, settle: Callable[[Callable[[], Conclusion]], Awaitable[None]]) -> Filing:

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from pandaeval_collector.cli import app
 from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.replay.files import Request
-from support.asked import GOOD, said
 from support.collector import CollectorProcess
-from support.judge import JudgeServer, Say, rubric_of
+from support.judge import JudgeAnswer, JudgeServer, rubric_of
+from support.scripted_judge import GOOD, scripted_reply
 
 MODEL = "openai/gpt-4o-mini"
 NAMES = {
@@ -28,9 +28,9 @@ _NOT_THERE = {"no_content", "incomplete_trace"}
 Result = dict[str, Any]
 
 
-def behave(number: int, body: dict[str, Any]) -> Say:
+def behave(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Return a valid verdict."""
-    return Say(said(body["messages"], rubric_of(body), GOOD))
+    return JudgeAnswer(scripted_reply(body["messages"], rubric_of(body), GOOD))
 
 
 def environ(server: JudgeServer) -> dict[str, str]:

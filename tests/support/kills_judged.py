@@ -17,11 +17,11 @@ from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.judge import ReplayJudge
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
-from support.asked import GOOD, said
 from support.collector import CollectorProcess, DiedError, snapshot, standing
-from support.judge import JudgeServer, Say, rubric_of
+from support.judge import JudgeAnswer, JudgeServer, rubric_of
 from support.kills import FAIL_POINTS, Results, differences
 from support.oracle import Oracle, problems_of
+from support.scripted_judge import GOOD, scripted_reply
 from support.stored import requests_by_trace, series_problems
 
 _JUDGE = {
@@ -54,11 +54,11 @@ def run(folder: Path, seed: int, cycles: int, pause: float = 2.0, fresh: bool | 
     """Kill one collector with oracle and judge. ``folder``: empty."""
     chance, figures = random.Random(seed), Figures()
 
-    def verdict(_: int, body: dict[str, Any]) -> Say:
+    def verdict(_: int, body: dict[str, Any]) -> JudgeAnswer:
         """Return the final verdict, sometimes after a busy answer."""
         if chance.random() < 0.1:
-            return Say(status=chance.choice((429, 500)))
-        return Say(said(body["messages"], rubric_of(body), GOOD), hang_s=0.1)
+            return JudgeAnswer(status=chance.choice((429, 500)))
+        return JudgeAnswer(scripted_reply(body["messages"], rubric_of(body), GOOD), hang_s=0.1)
 
     with JudgeServer(verdict) as judge:
         settings = _JUDGE | {"PANDAEVAL_JUDGE__API_BASE": judge.url}

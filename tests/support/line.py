@@ -26,10 +26,10 @@ from pandaeval_lab.replay.files import Request
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from support.collector import standing
-from support.doors import until
 from support.embedder import WordEmbedder
 from support.line_here import LineHere, TestedSetup, line_of
 from support.made_traces import MadeTrace
+from support.receivers import until
 
 Standing = dict[tuple[str, str], tuple[str, float | None]]
 _TICK_S = 0.005
@@ -40,7 +40,7 @@ its_module._LAST_TICKS = round(its_module._LAST_TICKS * its_module._TICK_S / _TI
 its_module._TICK_S = _TICK_S
 
 
-class RunningLine:
+class RunningPipeline:
     """A pipeline on its own store, as an async context manager; :meth:`restart` acts like a new process.
 
     ``now``: clock in seconds. ``workers``: processes, with ``environ``.
@@ -69,7 +69,7 @@ class RunningLine:
         self.telemetry = Telemetry()
         self.store = self._open()
 
-    async def __aenter__(self) -> RunningLine:
+    async def __aenter__(self) -> RunningPipeline:
         await self._start()
         return self
 

@@ -13,7 +13,7 @@ from pandaeval_collector.pipeline.line.revisions import Revisions
 
 
 @contextlib.contextmanager
-def one_word_per_id() -> Iterator[None]:
+def one_outcome_per_id() -> Iterator[None]:
     """Fail inside the block if one ID has two outcomes. Judged results are exempt."""
     add = Revisions.add
     said: dict[str, tuple[str, float | None]] = {}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from support.made_traces import Composer, MadeTrace
-from support.senders import Door, GrpcDoor, HttpDoor, SubmitDoor
+from support.senders import GrpcSender, HttpSender, SpanSender, SubmitSender
 from support.stored import stored_spans
 
 SpanKey = tuple[bytes, bytes]
@@ -39,11 +39,11 @@ class Oracle:
         self.told = Told()
         self._composer = Composer(seed)
         self._pause, self._stopping, self._lock = pause, threading.Event(), threading.Lock()
-        doors: Sequence[Callable[[], Door]] = (
-            lambda: GrpcDoor(grpc),
-            lambda: HttpDoor(http),
-            lambda: HttpDoor(http, as_json=True),
-            lambda: SubmitDoor(grpc),
+        doors: Sequence[Callable[[], SpanSender]] = (
+            lambda: GrpcSender(grpc),
+            lambda: HttpSender(http),
+            lambda: HttpSender(http, as_json=True),
+            lambda: SubmitSender(grpc),
         )
         self._threads = [
             threading.Thread(target=self._run, args=(door, doors[number - 1], random.Random(seed * 1000 + number)))
@@ -67,7 +67,9 @@ class Oracle:
         if not self._failures.empty():
             raise self._failures.get()
 
-    def _run(self, make_door: Callable[[], Door], make_other: Callable[[], Door], chance: random.Random) -> None:
+    def _run(
+        self, make_door: Callable[[], SpanSender], make_other: Callable[[], SpanSender], chance: random.Random
+    ) -> None:
         door, other = make_door(), make_other()
         later: list[tuple[float, MadeTrace, Sequence[Span]]] = []
         try:
@@ -90,7 +92,7 @@ class Oracle:
             door.close()
             other.close()
 
-    def _deliver(self, door: Door, trace: MadeTrace, spans: Sequence[Span], chance: random.Random) -> None:
+    def _deliver(self, door: SpanSender, trace: MadeTrace, spans: Sequence[Span], chance: random.Random) -> None:
         request = trace.request(spans)
         keys = [(span.trace_id, span.span_id) for span in spans]
         told = self.told

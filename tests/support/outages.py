@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from support.asked import GOOD, said
 from support.collector import CollectorProcess, open_chunks, snapshot
 from support.hostile.beside import Memory
-from support.judge import JudgeServer, Say, rubric_of
+from support.judge import JudgeAnswer, JudgeServer, rubric_of
 from support.kills import differences, sink_problems, standing_results
 from support.kills_judged import by_a_file
 from support.oracle import Oracle, problems_of
 from support.ports import free_ports
+from support.scripted_judge import GOOD, scripted_reply
 from support.sink import Sink
 from support.stored import exported_problems, requests_by_trace, series_problems
 
@@ -71,8 +71,8 @@ def run(folder: Path, seed: int, seconds: float, rate: float) -> Outage:
     return found
 
 
-def _verdict(_: int, body: dict[str, Any]) -> Say:
-    return Say(said(body["messages"], rubric_of(body), GOOD))
+def _verdict(_: int, body: dict[str, Any]) -> JudgeAnswer:
+    return JudgeAnswer(scripted_reply(body["messages"], rubric_of(body), GOOD))
 
 
 def _is_decided(collector: CollectorProcess) -> bool:

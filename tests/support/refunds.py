@@ -11,7 +11,7 @@ from typing import Any
 
 from support.check_judges import good, reply
 from support.drilled import _turn
-from support.judge import Say, question_of, rubric_of, text_of
+from support.judge import JudgeAnswer, question_of, rubric_of, text_of
 
 USEFUL = "A refund counts as made only if the result of a call says so."
 USELESS = "Pay attention to the tone of the answer."
@@ -50,16 +50,16 @@ def written(folder: Path, count: int) -> tuple[Path, Path]:
     return traces, labels
 
 
-def flawed(number: int, body: dict[str, Any]) -> Say:
+def flawed(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Return the judge's answer."""
     question = question_of(body)
     if _ASKS_FOR_GUIDELINES in question:
-        return Say(_proposals(question))
+        return JudgeAnswer(_proposals(question))
     record = "\n".join(map(text_of, body["messages"][1:]))
     if "refund_order" not in record:
-        return Say(reply(body["messages"], rubric_of(body), good(body["messages"], number)))
+        return JudgeAnswer(reply(body["messages"], rubric_of(body), good(body["messages"], number)))
     told = USEFUL in question and _DECLINED in record
-    return Say(reply(body["messages"], rubric_of(body), 0.1 if told else 0.9))
+    return JudgeAnswer(reply(body["messages"], rubric_of(body), 0.1 if told else 0.9))
 
 
 def _proposals(question: str) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 
 from support.collector import CollectorProcess
-from support.judge import JudgeServer, Say, verdict
+from support.judge import JudgeAnswer, JudgeServer, verdict
 from support.made_traces import Composer
-from support.senders import HttpDoor
+from support.senders import HttpSender
 
 CONCURRENCY = 4
 ON_THEIR_WAY = 2 * CONCURRENCY
@@ -48,7 +48,7 @@ def killed(
     """Run a judged metric, with kills after random numbers of answers."""
     began, chance = time.monotonic(), random.Random(seed)
     found = Killed()
-    with JudgeServer(lambda number, body: Say(verdict(body), hang_s=_LATENCY_S)) as server:
+    with JudgeServer(lambda number, body: JudgeAnswer(verdict(body), hang_s=_LATENCY_S)) as server:
         with CollectorProcess(folder, _settings(server)) as collector:
             collector.start()
             _send(collector, traces, seed)
@@ -86,7 +86,7 @@ def _settings(server: JudgeServer) -> dict[str, str]:
 
 
 def _send(collector: CollectorProcess, traces: int, seed: int) -> None:
-    composer, door = Composer(seed), HttpDoor(collector.http)
+    composer, door = Composer(seed), HttpSender(collector.http)
     for _ in range(traces):
         assert door.send(composer.trace().request()).acknowledged
     door.close()

@@ -50,7 +50,7 @@ class Answer:
     refused: str = ""
 
 
-class Door(Protocol):
+class SpanSender(Protocol):
     """A receiver's client. Not thread-safe."""
 
     def send(self, request: Request) -> Answer: ...
@@ -58,7 +58,7 @@ class Door(Protocol):
     def close(self) -> None: ...
 
 
-class GrpcDoor:
+class GrpcSender:
     """OTLP/gRPC; TLS with the CA certificate ``authority``."""
 
     def __init__(self, target: str, authority: Path | None = None) -> None:
@@ -92,7 +92,7 @@ class GrpcDoor:
             return Answer(refused=f"{error.code()}: {error.details()}")
 
 
-class SubmitDoor(GrpcDoor):
+class SubmitSender(GrpcSender):
     """The span processor's receiver; complete with the root."""
 
     def send(self, request: Request) -> Answer:
@@ -112,7 +112,7 @@ class SubmitDoor(GrpcDoor):
         return Answer(True, len(spans) * len(answer.rejected), "; ".join(each.reason for each in answer.rejected))
 
 
-class HttpDoor:
+class HttpSender:
     """OTLP/HTTP as protobuf, or gzipped JSON with ``as_json``; TLS with ``authority``."""
 
     def __init__(self, address: str, as_json: bool = False, authority: Path | None = None) -> None:

@@ -11,7 +11,7 @@ from pandaeval_collector.exporters.delivery import MEMBERS
 from pandaeval_collector.kafka.members import with_contents
 from pandaeval_collector.pipeline.timing import Timing
 from pandaeval_collector.runs.settings import scoring
-from support.line import RunningLine, Standing
+from support.line import RunningPipeline, Standing
 from support.made_traces import MadeTrace
 
 QUIET = 11.0
@@ -22,7 +22,7 @@ UNSHARED = scoring(load(None, {"PANDAEVAL_KAFKA__BROKERS": "somewhere:9092", "PA
 class Two:
     """A forwarder and an owner. ``handed``: packed members."""
 
-    def __init__(self, forwarder: RunningLine, owner: RunningLine) -> None:
+    def __init__(self, forwarder: RunningPipeline, owner: RunningPipeline) -> None:
         self.forwarder, self.owner = forwarder, owner
         self.handed: list[bytes] = []
         self._seq = 0
@@ -53,7 +53,7 @@ class Two:
 @contextlib.asynccontextmanager
 async def two(folder: Path, timing: Timing | None = None) -> AsyncIterator[Two]:
     async with (
-        RunningLine(folder / "forwarder", timing, hands_over=True) as forwarder,
-        RunningLine(folder / "owner", timing) as owner,
+        RunningPipeline(folder / "forwarder", timing, hands_over=True) as forwarder,
+        RunningPipeline(folder / "owner", timing) as owner,
     ):
         yield Two(forwarder, owner)

@@ -37,7 +37,7 @@ from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.listener import BoundedAnswers
-from pandaeval_collector.show.mcp.door import McpDoor
+from pandaeval_collector.show.mcp.endpoint import McpEndpoint
 from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.access import FrontWrites
 from pandaeval_collector.store.clock import StoreClock
@@ -62,7 +62,7 @@ _POST_S = 60.0
 def application(reads: Reads, work: Work, runs: EvaluationRuns | None = None, address: str | None = None) -> ASGIApp:
     """Return the HTTP application. ``address``: public page address, if known."""
     api = api_app(reads, work, installed_version() or "0", runs)
-    at: dict[str, ASGIApp] = {PAGE: page_app(), RUNBOOK: runbook, MCP: McpDoor(api, address)}
+    at: dict[str, ASGIApp] = {PAGE: page_app(), RUNBOOK: runbook, MCP: McpEndpoint(api, address)}
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         app = at.get(scope["path"])

@@ -89,11 +89,13 @@ def _problems_apart(config: Config) -> list[Problem]:
     return asyncio.run(ask())
 
 
-def given(folder: Path | None) -> dict[str, str]:
+def store_settings(folder: Path | None) -> dict[str, str]:
     return {} if folder is None else {"store.path": str(folder)}
 
 
-of_store = in_place_of("settings", STORE, lambda config=None, store=None: resolve_config(config, given(store)).config)
+with_store_config = in_place_of(
+    "settings", STORE, lambda config=None, store=None: resolve_config(config, store_settings(store)).config
+)
 """Gives a command the configuration of a store, in place of its parameter ``settings``."""
 
 
@@ -113,7 +115,7 @@ def opened_folder(
     """Open the store of a data directory. Raises ``UserError``."""
     file = folder / FILE_NAME
     if not file.is_file():
-        raise no_store(folder)
+        raise missing_store_error(folder)
     try:
         with closing(connect(file, durability, read_only)) as connection:
             yield connection
@@ -124,7 +126,7 @@ def opened_folder(
         raise StoreDamagedError(f"{file} cannot be read ({error}): the next start quarantines it") from error
 
 
-def no_store(folder: Path) -> UserError:
+def missing_store_error(folder: Path) -> UserError:
     """Return the error of a directory without a store. It names the data directory of a running collector."""
     from pandaeval_collector.cli._run_place import data_directory  # imports a client that few commands need
 

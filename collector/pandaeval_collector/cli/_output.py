@@ -25,7 +25,7 @@ from rich.text import Text
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.printable import one_printable_line, printable
 from pandaeval_collector.cli._terminal import guarded, unproxied, write_json
-from pandaeval_collector.show.view.texts import NONE, many as many
+from pandaeval_collector.show.view.texts import NO_VALUE, many as many
 
 _WIDE, _MOST_REASON = 100_000, 300
 _SHORT = 24
@@ -55,7 +55,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, on: Conso
     look = box.SIMPLE_HEAD if on.is_terminal else None
     made = Table(title_justify="left", caption_justify="left", box=look, pad_edge=False, header_style="bold", **given)
     held = [[cell if isinstance(cell, Text) else Text(safe(str(cell))) for cell in row] for row in rows]
-    kept = [at for at in range(len(columns)) if not held or any(row[at].plain not in ("", NONE) for row in held)]
+    kept = [at for at in range(len(columns)) if not held or any(row[at].plain not in ("", NO_VALUE) for row in held)]
     for at in kept:
         is_short = all(len(row[at]) <= _SHORT and " " not in row[at].plain for row in held)
         made.add_column(columns[at], no_wrap=is_short and columns[at] not in _NAMES, overflow="fold")

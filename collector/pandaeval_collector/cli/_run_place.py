@@ -13,20 +13,20 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.cli._options import option
-from pandaeval_collector.show.api.client import Asker
+from pandaeval_collector.show.api.client import AsyncApiClient
 from pandaeval_collector.store.connection import FILE_NAME
 
 _ADDRESS = "Address of the collector; default: port 4328 of this machine."
 Url = Annotated[str, option(_ADDRESS, metavar="URL", envvar="PANDAEVAL_URL", show_default=False)]
 URL = "http://127.0.0.1:4328"
 _LOOK = "Data directory to read, whether or not a collector uses it."
-LookedAt = Annotated[Path | None, option(_LOOK, "--store", metavar="FOLDER")]
+StoreOption = Annotated[Path | None, option(_LOOK, "--store", metavar="FOLDER")]
 
 
 class ApiClient:
     """A blocking API client and context manager. Request errors are ``UserError``."""
 
-    def __init__(self, asker: Asker) -> None:
+    def __init__(self, asker: AsyncApiClient) -> None:
         self._asker = asker
         self._loop = asyncio.Runner()
 
@@ -66,30 +66,30 @@ class ApiClient:
 
 
 def over_http(url: str = URL) -> ApiClient:
-    return ApiClient(Asker.over_http(url))
+    return ApiClient(AsyncApiClient.over_http(url))
 
 
 @contextmanager
-def looking(url: str = URL, store: Path | None = None) -> Iterator[ApiClient]:
+def api_or_store_client(url: str = URL, store: Path | None = None) -> Iterator[ApiClient]:
     """Yield a client of a running collector, or of a data directory (``store``)."""
     if store is None:
         with over_http(url) as api:
             yield api
         return
-    from pandaeval_collector.show.api.app import alone  # not needed for requests to a collector
+    from pandaeval_collector.show.api.app import read_only_app  # not needed for requests to a collector
 
-    with alone(store) as app, ApiClient(Asker.within(app)) as api:
+    with read_only_app(store) as app, ApiClient(AsyncApiClient.within(app)) as api:
         yield api
 
 
-def at_collector(command: Callable[..., Any]) -> Callable[..., Any]:
+def with_collector_api(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command a client of a running collector, in place of its parameter ``api``."""
     return in_place_of("api", {"url": (Url, URL)}, over_http)(command)
 
 
-def at_place(command: Callable[..., Any]) -> Callable[..., Any]:
+def with_api_or_store(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command a client of a running collector or of a data directory, in place of its parameter ``api``."""
-    return in_place_of("api", {"url": (Url, URL), "store": (LookedAt, None)}, looking)(command)
+    return in_place_of("api", {"url": (Url, URL), "store": (StoreOption, None)}, api_or_store_client)(command)
 
 
 def data_directory(url: str = "") -> Path:

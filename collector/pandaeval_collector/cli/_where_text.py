@@ -39,7 +39,7 @@ def api_filters(text: str, filters: Iterable[Filter] = FILTERS) -> dict[str, Any
     return found
 
 
-def span_of(value: str) -> tuple[int, int]:
+def time_range_of(value: str) -> tuple[int, int]:
     """Return the times from..to in Unix nanoseconds, the second one excluded. Raises ``UserError``."""
     first, dots, last = (part.strip() for part in value.partition(".."))
     if not dots:
@@ -71,7 +71,7 @@ def _condition(text: str, known: Collection[str]) -> tuple[str, str]:
 
 
 def _api_times(value: str) -> dict[str, str]:
-    times = zip(("since", "until"), span_of(value), EVER, strict=True)
+    times = zip(("since", "until"), time_range_of(value), EVER, strict=True)
     return {name: datetime.fromtimestamp(ns / _NS, UTC).isoformat() for name, ns, ever in times if ns != ever}
 
 

@@ -13,7 +13,7 @@ from pandaeval_collector.base.filters import FILTERS, of_runs
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._options import option
 from pandaeval_collector.cli._output import Listing, safe, show, show_one
-from pandaeval_collector.cli._run_place import ApiClient, at_place
+from pandaeval_collector.cli._run_place import ApiClient, with_api_or_store
 from pandaeval_collector.cli._where_text import api_filters
 from pandaeval_collector.show.view import compared as words
 
@@ -39,7 +39,7 @@ _MEASURES = Listing(
 )
 
 
-@at_place
+@with_api_or_store
 def compare(
     where: Annotated[
         list[str], option("Filter of a group, such as time=7d.. or agent=desk. Give two.", metavar="KEY=VALUE,..")

@@ -11,10 +11,10 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._options import option
 from pandaeval_collector.cli._output import message
-from pandaeval_collector.cli._run_place import ApiClient, at_collector
+from pandaeval_collector.cli._run_place import ApiClient, with_collector_api
 
 
-@at_collector
+@with_collector_api
 def delete(
     user: Annotated[str, option("Delete the traces and sessions of this user.", metavar="ID")] = "",
     session: Annotated[str, option("Delete this session and its traces.", metavar="ID")] = "",

@@ -6,7 +6,7 @@ import time
 
 import typer
 
-from pandaeval_collector.cli._config import of_store, opened_store
+from pandaeval_collector.cli._config import opened_store, with_store_config
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.clock import stored_times
 from pandaeval_collector.store.jobs import listed, retry as make_due
@@ -17,7 +17,7 @@ jobs = typer.Typer(help="Retry judge jobs that failed for good.", no_args_is_hel
 
 
 @jobs.command("retry")
-@of_store
+@with_store_config
 def retry(settings: Config) -> None:
     """Retry judge jobs that failed for good.
 

@@ -14,7 +14,7 @@ from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._options import ListGroup, argument, option
 from pandaeval_collector.cli._output import ID, Listing, Row, many, message, reason_room, safe, show, show_one
-from pandaeval_collector.cli._run_place import ApiClient, at_collector, at_place
+from pandaeval_collector.cli._run_place import ApiClient, with_api_or_store, with_collector_api
 from pandaeval_collector.show.view.lines import (
     headline,
     incident_line,
@@ -24,7 +24,7 @@ from pandaeval_collector.show.view.lines import (
     step_lines,
     trace_lines,
 )
-from pandaeval_collector.show.view.texts import NONE, moment, said
+from pandaeval_collector.show.view.texts import NO_VALUE, moment, redacted_line
 from pandaeval_collector.store.triage import Standing, State
 
 _Most = Annotated[int, option("Maximum number of rows.", min=1)]
@@ -39,7 +39,7 @@ TRACES = Listing(
         ("started", lambda row: moment(row["started_at"])),
         ("seconds", lambda row: f"{row['duration_us'] / 1e6:.1f}"),
         ("failed", lambda row: "yes" if row["failed"] else ""),
-        ("session", lambda row: row["session_id"] or NONE),
+        ("session", lambda row: row["session_id"] or NO_VALUE),
         ("finding", lambda row: headline(row, reason_room())),
     ),
     "no trace matches",
@@ -68,7 +68,7 @@ INCIDENTS = Listing(
         "runs",
         ("last", lambda row: moment(row["last_at"])),
         ("agent", lambda row: ", ".join(row["agents"])),
-        ("cause", lambda row: said(f"{row['label'].replace('_', ' ')}: {row['reason']}", 2 * reason_room())),
+        ("cause", lambda row: redacted_line(f"{row['label'].replace('_', ' ')}: {row['reason']}", 2 * reason_room())),
     ),
     "no incident matches",
     says_why=True,
@@ -81,7 +81,7 @@ failures = typer.Typer(help="List or show incidents, or set their state.", cls=L
 
 @traces.command("list")
 @given.filtered()
-@at_place
+@with_api_or_store
 def list_traces(
     filters: dict[str, Any],
     limit: _Most = 50,
@@ -97,7 +97,7 @@ def list_traces(
 
 @sessions.command("list")
 @given.filtered()
-@at_place
+@with_api_or_store
 def list_sessions(
     filters: dict[str, Any], limit: _Most = 50, format_: given.Format = "table", *, api: ApiClient
 ) -> None:
@@ -107,7 +107,7 @@ def list_sessions(
 
 @failures.command("list")
 @given.filtered()
-@at_place
+@with_api_or_store
 def list_failures(
     filters: dict[str, Any],
     severity: Annotated[_Level | None, option("Minimum severity.")] = None,
@@ -123,7 +123,7 @@ def list_failures(
 
 
 @failures.command("set")
-@at_collector
+@with_collector_api
 def set_state(
     id_: _Id,
     state: Annotated[State | None, option("New state; default: unchanged.")] = None,
@@ -147,7 +147,7 @@ def set_state(
 
 def _of_worst(session: Row, key: str) -> str:
     worst = session["worst"] or {}
-    return str(worst.get(key, NONE))
+    return str(worst.get(key, NO_VALUE))
 
 
 def _tell_trace(row: Row) -> None:
@@ -175,7 +175,7 @@ def _lines(lines: Iterable[str]) -> None:
 
 def _add_show(group: typer.Typer, kind: str, tell: Callable[[Row], None], text: str) -> None:
     @group.command("show", help=text)
-    @at_place
+    @with_api_or_store
     def show(id_: _Id, format_: given.Format = "table", *, api: ApiClient) -> None:
         row = api.get(f"/{kind}/{quote(id_, safe='')}")
         show_one(row, tell, format_)

@@ -10,7 +10,7 @@ from pandaeval_collector.base.filters import but_times
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._options import argument
 from pandaeval_collector.cli._output import Listing, show
-from pandaeval_collector.cli._run_place import ApiClient, at_collector
+from pandaeval_collector.cli._run_place import ApiClient, with_collector_api
 from pandaeval_collector.show.view.texts import moment
 
 _Id = Annotated[str, argument("ID of a schedule.", metavar="ID")]
@@ -34,7 +34,7 @@ schedule = typer.Typer(help="Score new and changed traces on a schedule.", no_ar
 @schedule.command("add")
 @given.filtered(but_times())
 @given.run_options
-@at_collector
+@with_collector_api
 def add(
     cron: Annotated[str, argument("Minute, hour, day, month and weekday in UTC, such as '0 3 * * *'.")],
     run: given.RunOptions,
@@ -51,7 +51,7 @@ def add(
 
 
 @schedule.command("list")
-@at_collector
+@with_collector_api
 def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
     """List schedules."""
     found = api.get("/schedules")["items"]
@@ -59,7 +59,7 @@ def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
 
 
 @schedule.command("remove")
-@at_collector
+@with_collector_api
 def remove(schedule_id: _Id, *, api: ApiClient) -> None:
     """Remove a schedule, but keep its runs."""
     api.delete(f"/schedules/{schedule_id}")

@@ -9,7 +9,7 @@ import typer
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import of_store, opened_store
+from pandaeval_collector.cli._config import opened_store, with_store_config
 from pandaeval_collector.cli._options import option, output_option
 from pandaeval_collector.cli._output import Listing, RunFormat, binary_file, many, message, progress, show
 from pandaeval_collector.config import Config
@@ -22,7 +22,7 @@ store = typer.Typer(help="Check a data directory, and export its spans.", no_arg
 
 
 @store.command("verify")
-@of_store
+@with_store_config
 def verify(format_: given.Format = "table", *, settings: Config) -> None:
     """Check every page and row of a data directory.
 
@@ -36,7 +36,7 @@ def verify(format_: given.Format = "table", *, settings: Config) -> None:
 
 
 @store.command("export")
-@of_store
+@with_store_config
 def export(
     output: Annotated[Path, output_option("Write to this file; - for standard output.")],
     trace: Annotated[str, option("Export only traces whose ID starts with these digits.", metavar="ID")] = "",

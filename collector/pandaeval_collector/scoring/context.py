@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandaeval_collector.analysis.embedding import ALL_KNOWN, Bands, KnownShare
-from pandaeval_collector.analysis.rules.grounding.before import Before
+from pandaeval_collector.analysis.rules.grounding.before import EarlierContent
 from pandaeval_collector.analysis.stats.similarity import Direction, Vector
 from pandaeval_collector.analysis.stats.topic import content_tokens
 
@@ -91,7 +91,7 @@ class TraceContext:
     threshold: float
     earlier: tuple[EarlierOutput, ...] = ()
     end_tokens: tuple[str, ...] = ()
-    before: Before | None = None
+    before: EarlierContent | None = None
     asked_again: bool = False
     asked: frozenset[str] = frozenset()
     changed: bool = False

@@ -21,7 +21,7 @@ from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
 from pandaeval_collector.show.api.incidents import IncidentReads
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.report.incidents import Incident, IncidentRow
-from pandaeval_collector.show.view.texts import many, moment, said
+from pandaeval_collector.show.view.texts import many, moment, redacted_line
 from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.triage import POSTED, SETTLED, Triage
@@ -188,9 +188,9 @@ def event_fields(event: Event, page: str | None) -> dict[str, Any]:
         "id": row.id,
         "severity": row.severity,
         "metric": row.metric,
-        "label": said(row.label, 60),
-        "reason": said(row.reason, 160),
-        "agents": [said(agent, 80) for agent in row.agents],
+        "label": redacted_line(row.label, 60),
+        "reason": redacted_line(row.reason, 160),
+        "agents": [redacted_line(agent, 80) for agent in row.agents],
         "runs": row.runs,
         "first_at": moment(row.first_at),
         "last_at": moment(row.last_at),

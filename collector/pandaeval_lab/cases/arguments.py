@@ -99,7 +99,7 @@ def semantic(expected: ExpectedCall, call: ToolCall) -> float | None:
 
 def differing(expected: ExpectedCall, call: ToolCall) -> list[str]:
     """Describe each wrong argument: ``city: 'Rome' instead of 'Paris'``."""
-    compared, arguments = _compared(expected, call) or {}, given(call)
+    compared, arguments = _compared(expected, call) or {}, arguments_of(call)
     return [_difference(expected, name, arguments) for name, is_right in sorted(compared.items()) if not is_right]
 
 
@@ -110,7 +110,7 @@ def _expected(call: ExpectedCall) -> set[str]:
 def _compared(expected: ExpectedCall, call: ToolCall) -> dict[str, bool] | None:
     if expected.parameters is None and not expected.acceptable:
         return None
-    arguments, known = given(call), _expected(expected)
+    arguments, known = arguments_of(call), _expected(expected)
     names = known | arguments.keys()
     if expected.compare_args is not None:
         names &= set(expected.compare_args)
@@ -136,7 +136,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
-def given(call: ToolCall) -> Mapping[str, Any]:
+def arguments_of(call: ToolCall) -> Mapping[str, Any]:
     return call.arguments if isinstance(call.arguments, Mapping) else {}
 
 

@@ -111,7 +111,7 @@ def sentence(problem: Mapping[str, Any]) -> str:
             return f"{text[:1].lower()}{text[1:]}, and is {given!r:.60}"
 
 
-def as_told(problems: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def merged_form_errors(problems: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     forms: dict[tuple[str | int, ...], list[Mapping[str, Any]]] = {}
     for each in problems:
         place = tuple(each["loc"])
@@ -213,7 +213,7 @@ def _suite(text: str, path: Path, known: Collection[str]) -> shapes.Suite:
     try:
         suite, faults = complete(shapes.Suite.model_validate(given), known)
     except ValidationError as error:
-        problems = as_told(error.errors(include_url=False))
+        problems = merged_form_errors(error.errors(include_url=False))
         faults = [(each["loc"], sentence(each)) for each in problems]
         raise UserError(_placed(path, faults, lines, inside)) from error
     if faults:

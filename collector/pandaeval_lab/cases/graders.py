@@ -26,12 +26,12 @@ _LEAST_FAILURES = 20
 """As the source, Agent Evaluation Framework, recommends."""
 
 
-def doubts(suite: Suite) -> Iterator[str]:
+def suite_warnings(suite: Suite) -> Iterator[str]:
     """Yield a sentence for everything in a suite that is probably a mistake."""
-    idle = [case.id for case in suite.cases if not declared(case) and not case.open]
+    idle = [case.id for case in suite.cases if not declared_graders(case) and not case.open]
     if idle:
         yield (
-            f"cases without an expectation ({some(idle)}): their trials neither pass nor fail; add one, such as "
+            f"cases without an expectation ({short_list(idle)}): their trials neither pass nor fail; add one, such as "
             "expected_tools, expected_outcome or expected_answer"
         )
     failures = sum(bool(case.recorded or case.absent) for case in suite.cases)
@@ -45,19 +45,19 @@ def doubts(suite: Suite) -> Iterator[str]:
         if case.task is not None:
             same.setdefault(case.task, []).append(case.id)
     for ids in [ids for ids in same.values() if len(ids) > 1][:_MOST]:
-        yield f"{some(ids)} have the same inputs.task: the spans must name the case (using_case, or `cases run`)"
+        yield f"{short_list(ids)} have the same inputs.task: the spans must name the case (using_case, or `cases run`)"
 
 
-def unanswered(suite: Suite) -> Iterator[str]:
+def mock_warnings(suite: Suite) -> Iterator[str]:
     """Yield a sentence for each case whose mocks refuse expected calls."""
     for case in (case for case in suite.cases if case.is_mocked and case.unmocked != "pass"):
         mocks, talk = Mocks(case), (call for each in case.interactions for call in each.expected_tools or ())
         expected = dict.fromkeys(c.tool_name for c in (*(case.expected or ()), *talk) if not mocks.has(c))
         if expected:
-            yield f"{case.id}: no mock fits the expected calls of {some([*expected])}; add their results to mocks"
+            yield f"{case.id}: no mock fits the expected calls of {short_list([*expected])}; add their results to mocks"
 
 
-def some(ids: Sequence[str]) -> str:
+def short_list(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_MOST]) + (", …" if len(ids) > _MOST else "")
 
 
@@ -72,7 +72,7 @@ def rule_of(absent: AbsentFinding) -> TraceMetric | None:
     return found if isinstance(found, TraceMetric) and found.kind == "code" else None
 
 
-def declared(case: Case) -> tuple[str, ...]:
+def declared_graders(case: Case) -> tuple[str, ...]:
     demands = (
         ("end_state", bool(case.end_state)),
         ("finding_absent", any(rule_of(absent) is not None for absent in case.absent)),
@@ -95,7 +95,7 @@ def reads_answers(case: Case) -> bool:
         of_calls.add("conversation_correctness")
     if case.end_state_from is None:
         of_calls.add("end_state")
-    return not of_calls.issuperset(declared(case))
+    return not of_calls.issuperset(declared_graders(case))
 
 
 def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFault]]:
@@ -113,7 +113,7 @@ def complete(suite: Suite, known: Collection[str]) -> tuple[Suite, list[CaseFaul
         case = case.model_copy(update={"graders": names})
         faults += [(("cases", at, *place), fault) for place, fault in _case_faults(case, known)]
         if case.agent is not None and case.agent not in suite.agents:
-            faults.append((("cases", at, "agent"), f"agents has no {case.agent}; it has {some([*suite.agents])}"))
+            faults.append((("cases", at, "agent"), f"agents has no {case.agent}; it has {short_list([*suite.agents])}"))
         cases.append(case)
     return suite.model_copy(update={"cases": tuple(cases)}), faults
 

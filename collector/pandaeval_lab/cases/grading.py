@@ -11,11 +11,11 @@ from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin, Res
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.judge.client import AnswerCost
 from pandaeval_collector.scoring.evaluator.evaluator import Evaluator
-from pandaeval_collector.scoring.evaluator.one_metric import ask
+from pandaeval_collector.scoring.evaluator.one_metric import run_metric
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.units import trace_unit
 from pandaeval_collector.scoring.metric import JudgedTrialMetric, TrialMetric
-from pandaeval_lab.cases.graders import CORRECT, Grader, custom, declared, known_graders, short
+from pandaeval_lab.cases.graders import CORRECT, Grader, custom, declared_graders, known_graders, short
 from pandaeval_lab.cases.model import Case, Suite
 from pandaeval_lab.cases.trial import Graded, Trial, TrialContext
 
@@ -56,7 +56,7 @@ class TrialGrader:
 
     def before_asking(self, metric: Grader, trial: Trial) -> Finding | None:
         """Return a judged grader's finding if it needs no model, else ``None``."""
-        return ask(metric, trial, TrialContext(self._threshold(metric, trial.case)), self._refusal(trial))
+        return run_metric(metric, trial, TrialContext(self._threshold(metric, trial.case)), self._refusal(trial))
 
     def results(self, trial: Trial, verdicts: Mapping[str, TrialVerdict] | None = None) -> list[Result]:
         given = verdicts or {}
@@ -95,7 +95,7 @@ class TrialGrader:
         of_parts = (self._by_name[name] for name in ("answer_correctness", "tool_correctness"))
         limits = {each.name: self._threshold(each, trial.case) for each in of_parts}
         context = TrialContext(self._threshold(metric, trial.case), judged, graded, limits)
-        finding = ask(metric, trial, context, None if metric is self._correct else self._refusal(trial))
+        finding = run_metric(metric, trial, context, None if metric is self._correct else self._refusal(trial))
         if finding is None:
             return None
         depends: dict[str, Any] = {}
@@ -123,7 +123,7 @@ class TrialGrader:
             "trial": trial.name,
             "layer": metric.layer,
             "case_kind": case.kind,
-            "gates": metric.name in {short(name) for name in declared(case)},
+            "gates": metric.name in {short(name) for name in declared_graders(case)},
             "traces": [trace.trace_id for trace in trial.traces],
             **({"suite": self.suite.name} if self.suite.name else {}),
             **({"mock_calls": trial.mock_calls} if metric is self._correct and trial.mock_calls else {}),
@@ -136,7 +136,7 @@ class TrialGrader:
         return conclude(unit, [(origin, whole, seconds * 1e3)])[0]
 
     def _outcomes(self, trial: Trial, results: Sequence[Result]) -> Iterator[Graded]:
-        gates = {short(name) for name in declared(trial.case)}
+        gates = {short(name) for name in declared_graders(trial.case)}
         found = {result.metric: result for result in results}
         for name, result in found.items():
             yield Graded(name, self._by_name[name].layer, result.success, name in gates, result.finding.reason)

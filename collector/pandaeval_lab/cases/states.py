@@ -23,7 +23,7 @@ _MOST = 20_000
 _CODES = ("exit_code", "exitCode", "returncode", "return_code", "returnCode")
 
 
-def faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterator[str]:
+def format_faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterator[str]:
     """Yield a sentence for each unmet demand. ``answer``: the last of ``answers``."""
     if wanted.type == "json" or wanted.json_schema is not None:
         try:

@@ -151,7 +151,9 @@ class Trial:
 
     def counted(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         how = self.case.counted_calls
-        return tuple(c for c in calls if counts(c.name, how, self._hints.get(c.name)) and (how.failed or not failed(c)))
+        return tuple(
+            c for c in calls if counts_tool(c.name, how, self._hints.get(c.name)) and (how.failed or not failed(c))
+        )
 
     @cached_property
     def _hints(self) -> Mapping[str, bool | None]:
@@ -179,7 +181,7 @@ class Trial:
         if expected is None:
             return None
         how, hints = self.case.counted_calls, self._hints
-        counted = tuple(each for each in expected if counts(each.tool_name, how, hints.get(each.tool_name)))
+        counted = tuple(each for each in expected if counts_tool(each.tool_name, how, hints.get(each.tool_name)))
         return within(counted, calls) if self.case.tool_match == "within" else counted
 
     def expected_names(self, actual: Sequence[str]) -> list[str]:
@@ -275,7 +277,7 @@ class TrialContext:
     thresholds: Mapping[str, float] = field(default_factory=dict)
 
 
-def counts(name: str, how: CountedCalls, read_only: bool | None = None) -> bool:
+def counts_tool(name: str, how: CountedCalls, read_only: bool | None = None) -> bool:
     """Return whether calls of a tool count. ``read_only``: its definition's hint."""
     match how.tools:
         case "all":

@@ -18,7 +18,7 @@ from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.rulings import Ruling
 from pandaeval_collector.runs.rulings_file import write_rulings
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.view.texts import NONE, dollars, interval
+from pandaeval_collector.show.view.texts import NO_VALUE, dollars, interval
 from pandaeval_lab.alignment.align import (
     Alignment,
     JudgedUnit,
@@ -158,6 +158,6 @@ def print_alignment(
 
 def _told(change: VerdictChange | None) -> str:
     if change is None:
-        return NONE
+        return NO_VALUE
     between = interval(change.low, change.high, "+.2f")
     return f"{change.before} → {change.after} of {change.n}" + (f" ({between})" if between else "")

@@ -23,7 +23,7 @@ from pandaeval_collector.cli._options import argument, file_option, given_by, op
 from pandaeval_collector.cli._output import many, message, notice, progress
 from pandaeval_collector.config import Config
 from pandaeval_lab.cases.files import case_files, read_suites
-from pandaeval_lab.cases.graders import unanswered
+from pandaeval_lab.cases.graders import mock_warnings
 from pandaeval_lab.cases.model import Case, Suite
 from pandaeval_lab.cli._case_results import CollectedResults, Transcripts
 from pandaeval_lab.cli._cases import no_case
@@ -103,7 +103,7 @@ def run(options: CaseRunOptions) -> None:
     modules = config_with_trials(options.config).metrics.modules
     suite = chosen(read_suites(case_files(options.files), modules), options)
     made = CaseRun(options, options.agent, suite, options.output)
-    for line in unanswered(suite):
+    for line in mock_warnings(suite):
         notice(line)
     code = made.evaluation.exit_code() if made.attempt() else 0
     if not made.is_whole:

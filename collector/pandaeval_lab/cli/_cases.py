@@ -16,7 +16,7 @@ from pandaeval_collector.cli._output import notice, print_table
 from pandaeval_collector.config import closest
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
-from pandaeval_lab.cases.graders import doubts, some
+from pandaeval_lab.cases.graders import short_list, suite_warnings
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cases.trial import TrialMatcher
@@ -92,7 +92,7 @@ class CaseStage(Stage):
         print_table(_COLUMNS[:-1], totals, "Cases by kind", out)
 
     def finish(self, outcome: EvaluationOutcome) -> None:
-        for text in (*self._mock_notices(), *doubts(self._suite), *self._matching_notices()):
+        for text in (*self._mock_notices(), *suite_warnings(self._suite), *self._matching_notices()):
             notice(text)
 
     def _mock_notices(self) -> Iterator[str]:
@@ -116,7 +116,7 @@ class CaseStage(Stage):
 
 def no_case(option: str, name: str, suite: str, ids: Sequence[str]) -> UserError:
     nearest = closest(name, ids)
-    known = f"the nearest is {nearest}" if nearest else f"it has {some(ids)}"
+    known = f"the nearest is {nearest}" if nearest else f"it has {short_list(ids)}"
     return UserError(f"{option} {name}: {suite} has no such case; {known}")
 
 

@@ -104,7 +104,7 @@ def checked(config: Config, summary: Summary) -> list[GateOutcome]:
     return [*found, severity_gate(summary.groups, config.gates.fail_on_error_severity)]
 
 
-def unanswered(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
+def unscored_notes(config: Config, summary: Summary, asked: Sequence[str]) -> Iterator[str]:
     names = names_of(config)
     given = summary.tallies
     graded = any(key.startswith("trial.") for key in given)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
-from pandaeval_collector.cli._config import STORE, given, resolve_config
+from pandaeval_collector.cli._config import STORE, resolve_config, store_settings
 from pandaeval_collector.cli._options import option
 from pandaeval_collector.config import Config, MetricNames
 from pandaeval_collector.scoring.registry import GRADERS, registry
@@ -38,7 +38,7 @@ def selected(config: Config, name: str) -> tuple[str, ...]:
     raise UserError(f"{name}: {names.unknown(name)}")
 
 
-def check_asked(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
+def check_judge_is_set(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
     """Raise ``UserError`` if a requested metric needs a missing judge. ``with_cases``: bare names mean graders, too."""
     if config.judge.model is not None:
         return
@@ -60,7 +60,7 @@ def _settings(config: Path | None = None, store: Path | None = None, url: str | 
         from pandaeval_collector.cli._run_place import data_directory  # imports a client that few commands need
 
         store = data_directory(url)
-    return config_with_trials(config, given(store))
+    return config_with_trials(config, store_settings(store))
 
 
 stored = in_place_of("settings", {**STORE, "url": (_Url, None)}, _settings)

@@ -11,8 +11,8 @@ from rich.text import Text
 from pandaeval_collector.cli._output import ID, Listing, Row, print_list, print_table, reason_room, show
 from pandaeval_collector.show.view.lines import of_session, session_headline
 from pandaeval_collector.show.view.rows import SessionRow
-from pandaeval_collector.show.view.texts import NONE, dollars, number
-from pandaeval_collector.show.view.unscored import unasked
+from pandaeval_collector.show.view.texts import NO_VALUE, dollars, number
+from pandaeval_collector.show.view.unscored import unjudged_text
 from pandaeval_collector.store.costs import read_costs
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED, Wanted
@@ -36,7 +36,7 @@ def print_summary(summary: Summary, finder: Finder, out: Console, judge: str | N
         out.print(f"Judge: {summary.judge_tokens:,} tokens, {cost}")
     if told := as_text(summary.groups):
         out.print(told)
-    missing = unasked(summary.tallies, summary.agents_traces, judge)
+    missing = unjudged_text(summary.tallies, summary.agents_traces, judge)
     if missing:
         out.print(missing)
 
@@ -51,7 +51,7 @@ def print_things(verdicts: Sequence[Mapping[str, Any]], out: Console) -> None:
     if wrong:
         worst = max(wrong, key=lambda each: len(each["metadata"]["things"]))
         columns = (f"requests in {worst['session_id']}", "outcome", "evidence")
-        rows = [(each["thing"], each["became"], each["shown_by"] or NONE) for each in worst["metadata"]["things"]]
+        rows = [(each["thing"], each["became"], each["shown_by"] or NO_VALUE) for each in worst["metadata"]["things"]]
         print_table(columns, rows, on=out)
 
 
@@ -78,7 +78,7 @@ def print_sessions(finder: Finder, sessions: int, out: Console) -> None:
     listing = Listing(
         (
             ("session", lambda row: row["session_id"] or f"trace {row['worst']['trace_id'][:ID]}"),
-            ("agent", lambda row: (row["worst"] or {}).get("agent", NONE)),
+            ("agent", lambda row: (row["worst"] or {}).get("agent", NO_VALUE)),
             ("runs", "traces"),
             ("handled correctly", _handled),
             ("worst signal", _worst_signal),
@@ -113,8 +113,8 @@ def _worst_signal(row: Row) -> str:
     """Return the worst signal, unless it contradicts the words."""
     signal, held = row["signal"], of_session(row, "agent_reliability")
     is_misleading = row["failed"] != (signal is not None and signal < _HALF)
-    if is_misleading or (held is not None and held.says and not row["failed"]):
-        return NONE
+    if is_misleading or (held is not None and held.replacement_text and not row["failed"]):
+        return NO_VALUE
     return number(signal)
 
 
@@ -124,7 +124,7 @@ def _reliability(row: Row) -> str:
         return ""
     if held.score is None:
         return held.word
-    return f"{number(held.score) if held.agrees else ''} {held.says}".strip()
+    return f"{number(held.score) if held.agrees else ''} {held.replacement_text}".strip()
 
 
 def _print_costs(finder: Finder, out: Console) -> None:
@@ -136,7 +136,7 @@ def _print_costs(finder: Finder, out: Console) -> None:
 def _priced(usd: float | None, unpriced: int) -> str:
     """Return a cost as text. ``unpriced``: runs or verdicts without a price."""
     if usd is None:
-        return "unknown" if unpriced else NONE
+        return "unknown" if unpriced else NO_VALUE
     return f"{'at least ' if unpriced else ''}{dollars(usd)}"
 
 

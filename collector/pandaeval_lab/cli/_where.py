@@ -8,7 +8,7 @@ from typing import Any
 
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.cli._output import notice
-from pandaeval_collector.cli._where_text import conditions_of, span_of, wrong
+from pandaeval_collector.cli._where_text import conditions_of, time_range_of, wrong
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
 from pandaeval_lab.cli._stages import EvaluationOutcome, Stage
 from pandaeval_otel.model import Trace
@@ -53,7 +53,7 @@ def parse_where(written: Iterable[str]) -> Where | None:
         found.setdefault(key, []).append(value)
     if not found:
         return None
-    times = tuple(map(span_of, found.pop("time", ())))
+    times = tuple(map(time_range_of, found.pop("time", ())))
     return Where(", ".join(texts), {key: frozenset(values) for key, values in found.items()}, times)
 
 

@@ -15,7 +15,7 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import resolve_config
 from pandaeval_collector.cli._options import argument, config_option, file_argument, option, output_option
 from pandaeval_collector.cli._output import output_file, print_json, print_table
-from pandaeval_collector.cli._run_place import ApiClient, at_collector
+from pandaeval_collector.cli._run_place import ApiClient, with_collector_api
 from pandaeval_collector.jobs.redaction import hider
 from pandaeval_collector.scoring.evaluator import JudgeSettings
 from pandaeval_collector.show.report.detail import describe
@@ -69,7 +69,7 @@ def _promotion_row(proposal: PromotableCase) -> tuple[str, str, str, str]:
 
 
 @cases.command("from-trace")
-@at_collector
+@with_collector_api
 def from_trace(
     id_: Annotated[str, argument(_ID, metavar="ID")],
     file: Annotated[list[str] | None, option(_FILE)] = None,
@@ -97,7 +97,7 @@ def from_trace(
 
 
 @cases.command("from-failure")
-@at_collector
+@with_collector_api
 def from_failure(
     group: Annotated[str, argument("ID of an incident from `pandaeval failures`.")],
     case: Annotated[str | None, option("ID of the case; default: made from the ID of the incident.")] = None,
@@ -134,7 +134,7 @@ def write_case(
     absent: Mapping[str, str] | None = None,
 ) -> None:
     """Write a run's case without secrets. Raises ``UserError`` without captured content."""
-    hide = hiding(config)
+    hide = redactor(config)
     try:
         hidden = {name: hide(text) for name, text in absent.items()} if absent else None
         made = freeze(runs, case, absent=hidden, hide=hide)
@@ -144,7 +144,7 @@ def write_case(
         target.writelines(case_file([made]))
 
 
-def hiding(config: Path | None) -> Callable[[str], str]:
+def redactor(config: Path | None) -> Callable[[str], str]:
     """Return the function that removes secrets and configured personal data from a text."""
     named = resolve_config(config).config.redact
     hide = hider(JudgeSettings("", secrets=True, pii=named.pii, custom=named.custom))

@@ -24,9 +24,9 @@ from pandaeval_collector.cli._config import (
     ConfigFile,
     StoreDamagedError,
     StoreFolder,
-    given,
     opened_folder,
     resolve_config,
+    store_settings,
 )
 from pandaeval_collector.cli._output import many, safe
 from pandaeval_collector.config import Config
@@ -85,11 +85,11 @@ def doctor(config: ConfigFile = None, store: StoreFolder = None) -> None:
 
 def examine(path: Path | None, folder: Path | None) -> Iterator[Diagnosis]:
     try:
-        config = resolve_config(path, given(folder)).config
+        config = resolve_config(path, store_settings(folder)).config
         yield from _collector(config.server.health)
         yield from _store(Path(config.store.path), config.store.max_bytes, is_named=folder is not None)
         yield from _places(config)
-        resolve_config(path, given(folder), on_this_machine=True)
+        resolve_config(path, store_settings(folder), on_this_machine=True)
         yield Diagnosis("ok", "configuration: valid")
     except UserError as error:
         for line in str(error).splitlines():

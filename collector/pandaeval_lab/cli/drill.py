@@ -34,7 +34,7 @@ from pandaeval_collector.runs.front import close_rules
 from pandaeval_collector.runs.settings import evaluator, judge as judge_settings
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_collector.show.view.texts import NONE, dollars, interval, number
+from pandaeval_collector.show.view.texts import NO_VALUE, dollars, interval, number
 from pandaeval_lab.cli._inputs import RunSource, print_problems, run_source
 from pandaeval_lab.cli._judges import JudgeModel, settings_of
 from pandaeval_lab.drill.drill import Drill, Where, chosen_faults
@@ -172,4 +172,4 @@ def _percent(share: Row) -> str:
 
 
 def _interval(share: Row) -> str:
-    return interval(share["low"], share["high"], ".0%") or NONE
+    return interval(share["low"], share["high"], ".0%") or NO_VALUE

@@ -32,9 +32,9 @@ from pandaeval_lab.cli._baseline import BASELINE, BaselineStage
 from pandaeval_lab.cli._cases import CaseStage
 from pandaeval_lab.cli._ci import error_annotation
 from pandaeval_lab.cli._formats import FORMATS, ResultFormat, default_file
-from pandaeval_lab.cli._gates import CaseGates, GateOutcome, checked, unanswered
+from pandaeval_lab.cli._gates import CaseGates, GateOutcome, checked, unscored_notes
 from pandaeval_lab.cli._inputs import FILES, Inputs, print_problems
-from pandaeval_lab.cli._names import check_asked, config_with_trials
+from pandaeval_lab.cli._names import check_judge_is_set, config_with_trials
 from pandaeval_lab.cli._stages import EvaluationOutcome, Replay, Stage
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.cli._where import HELP as WHERE, TraceFilter, attribute_keys, parse_where
@@ -229,7 +229,7 @@ class Evaluation:
     def _tell(self, outcome: EvaluationOutcome) -> None:
         summary = self._summary
         if summary.agents_traces:
-            for line in unanswered(self._config, summary, self._options.names or ()):
+            for line in unscored_notes(self._config, summary, self._options.names or ()):
                 notice(line)
         elif not outcome.is_json and not summary.left_out:
             message("No agent traces in this input. `pandaeval inspect` shows how it was read.")
@@ -266,7 +266,7 @@ def config_of(options: EvaluateOptions, attributes: Sequence[str] = (), has_case
         own = (metric for metric in known.values() if isinstance(metric, JudgedMetric) and metric.model is not None)
         given["judge.models"] = {metric.key: options.model for metric in own}
     config = config_with_trials(options.config, given)
-    check_asked(config, options.names or (), has_cases)
+    check_judge_is_set(config, options.names or (), has_cases)
     if config.judge.model is not None:
         from pandaeval_lab.cli._judges import check_judge  # imports what calls models
 

@@ -9,18 +9,18 @@ from typing import Annotated, Any, Literal
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._options import config_option, option, output_option
 from pandaeval_collector.cli._output import binary_file, many, message
-from pandaeval_collector.cli._run_place import ApiClient, at_place
+from pandaeval_collector.cli._run_place import ApiClient, with_api_or_store
 from pandaeval_collector.cli._where_text import api_filters
 from pandaeval_collector.show.report.export import WRITERS, Subject
 from pandaeval_lab.cases.files import case_file, freeze
-from pandaeval_lab.cli.cases import hiding, kept, members
+from pandaeval_lab.cli.cases import kept, members, redactor
 
 _WHERE = "Filter of rows, such as failed=true,agent=NAME or time=7d..; default: all rows."
 _OF = "Kind of object in each row. Incidents are failures with the same cause."
 _Config = Annotated[Path | None, config_option("Configuration file (YAML), for redact in cases.")]
 
 
-@at_place
+@with_api_or_store
 def export(
     where: Annotated[str, option(_WHERE, metavar="KEY=VALUE,..", show_default=False)] = "",
     of: Annotated[Subject, option(_OF)] = "traces",
@@ -76,7 +76,7 @@ def _spans(api: ApiClient, of: Subject, asked: dict[str, Any]) -> Iterator[bytes
 
 
 def _cases(api: ApiClient, of: Subject, asked: dict[str, Any], config: Path | None) -> Iterator[bytes]:
-    hide, counts = hiding(config), [0, 0]
+    hide, counts = redactor(config), [0, 0]
 
     def cases() -> Iterator[dict[str, Any]]:
         for ids in _runs(api, of, asked):

@@ -16,11 +16,11 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_store
 from pandaeval_collector.cli._options import argument, file_argument, option, output_option
 from pandaeval_collector.cli._output import Listing, RunFormat, message, output_file, print_table, show
-from pandaeval_collector.cli._run_place import ApiClient, at_collector
+from pandaeval_collector.cli._run_place import ApiClient, with_collector_api
 from pandaeval_collector.config import Config
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label, unclear_first
 from pandaeval_collector.labels.rates import pass_rates
-from pandaeval_collector.show.view.texts import NONE, interval, number
+from pandaeval_collector.show.view.texts import NO_VALUE, interval, number
 from pandaeval_collector.store import people
 from pandaeval_lab.cli._names import names_of, stored
 from pandaeval_lab.labels.files import read_labels, row_of, written
@@ -29,7 +29,7 @@ from pandaeval_otel.wire.labels import HumanLabel
 _RATES = Listing(
     (
         "metric",
-        ("agent", lambda row: row["agent"] or NONE),
+        ("agent", lambda row: row["agent"] or NO_VALUE),
         ("drawn labels", "n"),
         ("judge's pass rate", lambda row: number(row["judge"], ".3f")),
         ("undecided", lambda row: number(row["undecided"], ".3f")),
@@ -139,7 +139,7 @@ def export(
 
 
 @labels.command("dismiss")
-@at_collector
+@with_collector_api
 def dismiss(
     metric: Annotated[str, argument("Metric of the finding, such as trace.response.")],
     trace: Annotated[str, option("ID of the trace. For a turn, TRACE_ID:SPAN_ID.", metavar="ID")] = "",
@@ -171,7 +171,7 @@ def _print_queue(metric: str, queue: Queue) -> None:
         return
     kind = "sessions" if metric.startswith("session.") else "traces"
     rows = [
-        (run.unit, run.session or NONE, run.agent or NONE, f"pandaeval {kind} show {run.unit}")
+        (run.unit, run.session or NO_VALUE, run.agent or NO_VALUE, f"pandaeval {kind} show {run.unit}")
         for run in (each.run for each in queue.drawn)
     ]
     print_table(("trace or session", "session", "agent", "show it with"), rows)

@@ -30,7 +30,7 @@ from pandaeval_lab.cases.model import Scenario
 from pandaeval_lab.cli._inputs import traces_of
 from pandaeval_lab.cli._names import config_with_trials, selected
 from pandaeval_lab.replay import grouping
-from pandaeval_lab.replay.counting import made_up
+from pandaeval_lab.replay.counting import sample_value
 from pandaeval_lab.running import simulated
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import is_genai
@@ -85,7 +85,7 @@ def _of_metrics(
     shown: set[tuple[str, str]] = set()
     agent = traces[0].agent if traces else ""
     for key, metric in metrics.items():
-        for rubric, text in sent(
+        for rubric, text in rendered_questions(
             metric, traces, guidance(rulings, answered_with(metric, judged.values()), metric.asks, agent)
         ):
             if (rubric.name, rubric.version) not in shown:
@@ -101,7 +101,9 @@ def _first_session(name: str) -> list[Trace]:
     return [found[0], *(trace for trace in found[1:] if session is not None and trace.session_id == session)]
 
 
-def sent(metric: JudgedMetric, traces: Sequence[Trace], guidance: Guidance) -> Iterator[tuple[Rubric, str]]:
+def rendered_questions(
+    metric: JudgedMetric, traces: Sequence[Trace], guidance: Guidance
+) -> Iterator[tuple[Rubric, str]]:
     """Yield each question of the metric with rulings, messages and schema as text.
 
     Placeholders replace earlier extractions.
@@ -184,4 +186,4 @@ class _Asked(Judge):
 
     async def ask(self, rubric: Rubric[V], given: Mapping[str, Any] | None = None, once: bool = False) -> V:
         self.given[rubric.name] = given or {}
-        return rubric.verdict.model_validate_json(json.dumps(made_up(shape(rubric), text=TOLD)))
+        return rubric.verdict.model_validate_json(json.dumps(sample_value(shape(rubric), text=TOLD)))

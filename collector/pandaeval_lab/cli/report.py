@@ -12,11 +12,11 @@ from typing import Annotated, Any
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import TIMES
 from pandaeval_collector.cli import _run_options as given
-from pandaeval_collector.cli._config import no_store
+from pandaeval_collector.cli._config import missing_store_error
 from pandaeval_collector.cli._options import output_option
 from pandaeval_collector.cli._output import message, output_file, progress
 from pandaeval_collector.config import Config
-from pandaeval_collector.show.api.filters import wanted_of
+from pandaeval_collector.show.api.filters import to_wanted
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.connection import FILE_NAME, TooSlowError
@@ -51,11 +51,11 @@ def report(
     times = {name: datetime.fromisoformat(filters[name]) for name in TIMES if name in filters}
     folder = Path(settings.store.path)
     if not (folder / FILE_NAME).is_file():
-        raise no_store(folder)
+        raise missing_store_error(folder)
     output = output or default_file(sys.stdout.isatty())
     try:
         with closing(Finder(folder, READ_LIMIT_S)) as finder, progress("reading") as on_read:
-            wanted = Names(finder, settings.metrics.modules).wanted(wanted_of(**filters | times))
+            wanted = Names(finder, settings.metrics.modules).wanted(to_wanted(**filters | times))
             where = " ".join(f"{name}={value}" for name, value in filters.items())
             origin = origin_of(finder, settings, wanted, where)
             with output_file(output) as out:

@@ -10,7 +10,7 @@ import typer
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._options import argument, given_by, option
 from pandaeval_collector.cli._output import Listing, Row, many, message, show, show_one
-from pandaeval_collector.cli._run_place import ApiClient, at_collector
+from pandaeval_collector.cli._run_place import ApiClient, with_collector_api
 from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cli.runs import ended
 
@@ -40,7 +40,7 @@ rulings = typer.Typer(help="Answer the judge's questions, and manage the answers
 
 
 @rulings.command("list")
-@at_collector
+@with_collector_api
 def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
     """List the rulings."""
     found = api.get("/rulings")
@@ -50,7 +50,7 @@ def list_(format_: given.Format = "table", *, api: ApiClient) -> None:
 
 
 @rulings.command("answer")
-@at_collector
+@with_collector_api
 @given_by("options", TrialOptions)
 def answer(options: TrialOptions, *, api: ApiClient) -> None:
     """Show the effect of a ruling, keep it, and judge runs again."""
@@ -62,7 +62,7 @@ def answer(options: TrialOptions, *, api: ApiClient) -> None:
 
 
 @rulings.command("remove")
-@at_collector
+@with_collector_api
 def remove(ruling_id: Annotated[str, argument("ID of a ruling.", metavar="ID")], *, api: ApiClient) -> None:
     """Remove a ruling. Earlier verdicts stay."""
     api.delete(f"/rulings/{ruling_id}")

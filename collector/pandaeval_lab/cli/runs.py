@@ -10,7 +10,7 @@ import typer
 from pandaeval_collector.cli import _output as output, _run_options as given
 from pandaeval_collector.cli._options import argument, option
 from pandaeval_collector.cli._output import Listing, Row, RunFormat, many, message, print_json, progress
-from pandaeval_collector.cli._run_place import ApiClient, at_collector, at_place
+from pandaeval_collector.cli._run_place import ApiClient, with_api_or_store, with_collector_api
 from pandaeval_collector.show.view.results import ResultView
 from pandaeval_collector.show.view.texts import dollars, interval, moment, number
 
@@ -70,7 +70,7 @@ runs = typer.Typer(help="Score stored traces again with other settings.", no_arg
 @runs.command("start")
 @given.filtered()
 @given.run_options
-@at_collector
+@with_collector_api
 def start(
     run: given.RunOptions,
     filters: dict[str, Any],
@@ -90,7 +90,7 @@ def start(
 
 
 @runs.command("list")
-@at_place
+@with_api_or_store
 def list_(
     limit: Annotated[int, option("Maximum number of rows, newest first.", min=1)] = 20,
     format_: given.Format = "table",
@@ -103,7 +103,7 @@ def list_(
 
 
 @runs.command("show")
-@at_place
+@with_api_or_store
 def show(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> None:
     """Show a run: progress, results and failed traces."""
     run = api.get(f"/runs/{run_id}")
@@ -111,7 +111,7 @@ def show(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> Non
 
 
 @runs.command("watch")
-@at_collector
+@with_collector_api
 def watch(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> None:
     """Wait for the end of a run.
 
@@ -137,7 +137,7 @@ def _wait(api: ApiClient, run_id: str, format_: RunFormat) -> None:
 
 
 @runs.command("cancel")
-@at_collector
+@with_collector_api
 def cancel(run_id: _Id, *, api: ApiClient) -> None:
     """Cancel a run, and keep its results."""
     run = api.post(f"/runs/{run_id}/cancel")
@@ -145,7 +145,7 @@ def cancel(run_id: _Id, *, api: ApiClient) -> None:
 
 
 @runs.command("results")
-@at_place
+@with_api_or_store
 def results(
     run_id: _Id,
     metric: Annotated[str | None, option("Show only this metric, such as trace.tool_loop.")] = None,
@@ -162,7 +162,7 @@ def results(
 
 
 @runs.command("compare")
-@at_place
+@with_api_or_store
 def compare(
     a: Annotated[str, argument("ID of a run.")],
     b: Annotated[str, argument("ID of another run, or live.")] = "live",

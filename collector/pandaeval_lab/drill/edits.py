@@ -27,7 +27,7 @@ class AnswerEdit:
     def write(self, raw: RawTrace, before: Trace) -> None:
         raw.rewrite(text_change(before.output or "", self.text))
 
-    def stands(self, before: Trace, after: Trace) -> bool:
+    def is_applied(self, before: Trace, after: Trace) -> bool:
         return (after.output or "").strip() == self.text.strip()
 
 
@@ -51,7 +51,7 @@ class ToolResultEdit:
             span.status.code = 2  # type: ignore[assignment]
             span.status.message = str(self.result)
 
-    def stands(self, before: Trace, after: Trace) -> bool:
+    def is_applied(self, before: Trace, after: Trace) -> bool:
         calls = after.tool_calls
         return len(calls) == len(before.tool_calls) and calls[self.index].result == self.result
 
@@ -67,7 +67,7 @@ class CustomEdit:
     def write(self, raw: RawTrace, before: Trace) -> None:
         self.change(raw, before)
 
-    def stands(self, before: Trace, after: Trace) -> bool:
+    def is_applied(self, before: Trace, after: Trace) -> bool:
         return self.test(before, after)
 
 

@@ -109,7 +109,7 @@ def plant(fault: Fault, subject: Subject, rng: Random) -> Planted:
     raw = RawTrace(subject.parts)
     edit.write(raw, subject.trace)
     after = raw.read()
-    if after is None or not raw.touched or not edit.stands(subject.trace, after):
+    if after is None or not raw.touched or not edit.is_applied(subject.trace, after):
         raise NotApplicableError("these spans cannot be rewritten so that they read as meant")
     return Planted(after, raw.parts(), edit.what, frozenset(raw.touched))
 

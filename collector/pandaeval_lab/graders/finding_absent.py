@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from pandaeval_collector.analysis.rules.grounding.before import Before, before, pack
+from pandaeval_collector.analysis.rules.grounding.before import EarlierContent, before, pack
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.context import Texts, TraceContext
 from pandaeval_lab.cases.graders import rule_of
@@ -35,7 +35,7 @@ def _reported(trial: Trial) -> Iterator[tuple[AbsentFinding, Finding | None]]:
             yield absent, metric.evaluate(trace, TraceContext(_NO_TEXTS, threshold, before=_before(trial, index)))
 
 
-def _before(trial: Trial, index: int) -> Before | None:
+def _before(trial: Trial, index: int) -> EarlierContent | None:
     """Return the conversation before a trace of the trial; ``None`` if the trial is perhaps only a part of it."""
     if not trial.is_whole_session:
         return None

@@ -10,7 +10,7 @@ Source: Agent Evaluation Framework, *Code-based graders*.
 from __future__ import annotations
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_lab.cases.states import faults
+from pandaeval_lab.cases.states import format_faults
 from pandaeval_lab.cases.trial import Trial, TrialContext
 from pandaeval_lab.graders._expected import trial_metric
 
@@ -24,7 +24,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
         if trial.last.error is not None or trial.last.ends_in_tool_call:
             return Score(0.0, "the run ended without an answer", {"faults": ["no answer"]})
         return Unscored(Why.NO_CONTENT, "no answer was captured")
-    wrong = [*faults(wanted, answer or trial.answers[-1], trial.answers)]
+    wrong = [*format_faults(wanted, answer or trial.answers[-1], trial.answers)]
     return Score(float(not wrong), "; ".join(wrong[:5]) or "the answer has the expected form", {"faults": wrong})
 
 

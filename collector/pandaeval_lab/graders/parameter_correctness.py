@@ -17,7 +17,7 @@ import math
 from typing import Any
 
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_lab.cases.arguments import differing, given, matched, semantic
+from pandaeval_lab.cases.arguments import arguments_of, differing, matched, semantic
 from pandaeval_lab.cases.model import ExpectedCall
 from pandaeval_lab.cases.schemas import BadSchemaError, schema_errors
 from pandaeval_lab.cases.trial import Trial, TrialContext
@@ -59,7 +59,7 @@ def _judged(trial: Trial, expected: ExpectedCall, call: ToolCall | None) -> dict
     errors: list[str] | None = None
     if name in trial.schemas:
         try:
-            errors = schema_errors(trial.schemas[name], given(call))
+            errors = schema_errors(trial.schemas[name], arguments_of(call))
         except BadSchemaError:  # the application can declare an invalid schema, which is not the agent's error
             errors = None
     return {

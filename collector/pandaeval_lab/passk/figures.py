@@ -21,7 +21,7 @@ from pandaeval_collector.analysis.stats.quantiles import LEVEL, means, normal_qu
 from pandaeval_collector.analysis.stats.session import assessment
 from pandaeval_collector.base.result import EvaluatorInfo, Identity, Origin, Result, Unit, conclude, cut
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
-from pandaeval_collector.show.view.texts import NONE, estimate, number
+from pandaeval_collector.show.view.texts import NO_VALUE, estimate, number
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
 
 KS = (1, 3, 5)
@@ -148,7 +148,7 @@ def _three(of: Mapping[str, PassEstimate], bounds: Bounds) -> tuple[str, str, st
 
 
 def _band(label: str | None) -> str:
-    return (label or NONE).replace("_", " ")
+    return (label or NO_VALUE).replace("_", " ")
 
 
 def task_results(found: Figures) -> Iterator[Result]:

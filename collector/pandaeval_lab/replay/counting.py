@@ -46,7 +46,7 @@ class CountingCaller:
     async def complete(self, call: ModelCall) -> ModelAnswer:
         question = next((m["content"] for m in reversed(call.messages) if _ECHO.search(m["content"])), "")
         schema = (call.response_format or {}).get("json_schema", {}).get("schema", {})
-        made, echo = made_up(schema, question), _ECHO.search(question)
+        made, echo = sample_value(schema, question), _ECHO.search(question)
         said = {"echo": echo[1] if echo is not None else "", "instructed": False}
         answer: dict[str, Any] = {**made, **said} if isinstance(made, dict) else said
         text = json.dumps(answer, ensure_ascii=False)
@@ -90,7 +90,7 @@ def counter(model: str) -> Callable[[str], int]:
     return lambda text: len(encoding.encode(text, disallowed_special=()))
 
 
-def made_up(schema: Mapping[str, Any], question: str = "", text: str = _TEXT) -> Any:
+def sample_value(schema: Mapping[str, Any], question: str = "", text: str = _TEXT) -> Any:
     """Fabricate a value that fits ``schema``."""
 
     def made(part: Mapping[str, Any]) -> Any:

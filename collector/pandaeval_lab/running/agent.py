@@ -48,7 +48,7 @@ class RunContext:
     log: TurnLog = field(default_factory=TurnLog, compare=False)
 
 
-Talk = Callable[[str, RunContext], Awaitable[str]]
+SendMessage = Callable[[str, RunContext], Awaitable[str]]
 """Puts a message to the agent and returns its answer. Raises :class:`AgentError`."""
-Agent = Callable[[], Talk]
+Agent = Callable[[], SendMessage]
 """Begins a conversation. Raises the error of the constructor of the user's class."""

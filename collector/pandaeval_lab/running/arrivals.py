@@ -41,13 +41,13 @@ class Arrivals:
         remote = {id_ for each in due if self._agents[each.agent].is_remote for id_ in each.trace_ids}
         await self._arrived(remote, deadline)
         owners = owners_of(self._receiver, self._attempts)
-        spoken = self._receiver.spoken(owners)
-        with_spans = {owners[id_].session for id_ in spoken}
+        traced = self._receiver.traced_by_agent(owners)
+        with_spans = {owners[id_].session for id_ in traced}
         silent = [each for each in due if each.session not in with_spans]
         if not remote and self._receiver.items().keys() - owners.keys():
             return
         self._tell(silent, [each for each in undue if not self._is_known(each)])
-        await self._send(silent, spoken)
+        await self._send(silent, traced)
         await self._arrived((), deadline)
 
     def _is_known(self, attempt: Attempted) -> bool:

@@ -19,7 +19,7 @@ from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cases.trial import RUN_ERROR, RUN_SCOPE, SIMULATED, SIMULATOR_FAILED, TURN
-from pandaeval_lab.running.agent import AgentError, RunContext, Talk, TurnLog
+from pandaeval_lab.running.agent import AgentError, RunContext, SendMessage, TurnLog
 from pandaeval_lab.running.agent_replies import content_of
 from pandaeval_lab.running.simulated import ENDED, SimulatedUser, Simulator
 from pandaeval_lab.running.taps import Tap, connect
@@ -222,7 +222,7 @@ class CaseAttempts:
     plays users.
     """
 
-    begin: Callable[[Attempted], Talk]
+    begin: Callable[[Attempted], SendMessage]
     tracing: Tracing
     turn_s: float = 120.0
     case_s: float = 600.0
@@ -287,7 +287,7 @@ class CaseAttempts:
             span.set_attributes({semconv.OPERATION: "invoke_agent", SIMULATOR_FAILED: user.spoilt})
             span.end()
 
-    async def _answer(self, talk: Talk, message: str, about: RunContext, left: float) -> str:
+    async def _answer(self, talk: SendMessage, message: str, about: RunContext, left: float) -> str:
         """Ask the agent. ``left``: seconds of the attempt. Raises :class:`AgentError`."""
         try:
             answer = await asyncio.wait_for(talk(message, about), max(0.0, min(self.turn_s, left)))

@@ -68,10 +68,10 @@ class SpanReceiver:
     async def is_complete(self, trace_ids: Collection[str], of_agent: Collection[str]) -> bool:
         """Return whether all traces are closed, ``trace_ids`` arrived, and the agent sent spans for ``of_agent``."""
         # Before the state, because new spans open a trace.
-        have_come = self.items().keys() >= {*trace_ids} and self.spoken(of_agent) >= {*of_agent}
+        have_come = self.items().keys() >= {*trace_ids} and self.traced_by_agent(of_agent) >= {*of_agent}
         return bool((await self._calls.ask("state"))[2]) and have_come
 
-    def spoken(self, ids: Collection[str]) -> set[str]:
+    def traced_by_agent(self, ids: Collection[str]) -> set[str]:
         for trace_id, chunks, _, items in traces_by_start(reads := StoreReader(self._data)):
             id_ = trace_id.hex()
             if id_ in ids and id_ not in self._spoken and self._looked.get(id_) != items:

@@ -16,7 +16,7 @@ from support.kafka_workers import worker
 from support.kills import uninterrupted
 from support.otelcol import BINARY, ConfiguredOtelcol
 from support.processors import until
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 pytestmark = [
     pytest.mark.e2e,
@@ -43,7 +43,7 @@ def test_log_records_over_kafka_give_the_scores_of_otlp(broker: Broker, tmp_path
     ):
         both = (one.start(), other.start())
         until(lambda: all(_owned(each) for each in both), "both having partitions", 120)
-        with contextlib.closing(GrpcDoor(otelcol.grpc)) as door:
+        with contextlib.closing(GrpcSender(otelcol.grpc)) as door:
             until(lambda: door.send(ExportTraceServiceRequest()).acknowledged, "the Collector's start", 120)
             for each in recorded:
                 assert isinstance(each, Request)

@@ -14,7 +14,7 @@ from support.kafka_workers import scores, worker
 from support.made_traces import Composer
 from support.otelcol import BINARY, ConfiguredOtelcol
 from support.processors import until
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -39,7 +39,7 @@ def test_messages_of_the_opentelemetry_collector_are_read_and_scored(broker: Bro
         worker(tmp_path, broker, "a", "otlp_spans", "otlp_spans.scores") as reader,
     ):
         reader.start()
-        with contextlib.closing(GrpcDoor(otelcol.grpc)) as door:
+        with contextlib.closing(GrpcSender(otelcol.grpc)) as door:
             until(lambda: door.send(ExportTraceServiceRequest()).acknowledged, "the Collector's start", 120)
             assert door.send(whole).acknowledged
         wanted = {trace.trace_id.hex() for trace in traces}

@@ -15,7 +15,7 @@ from support.kafka import Broker
 from support.kafka_workers import INSTANCE, QUICK, SESSION_TIMEOUT, by_id, messages, scores, worker
 from support.made_traces import Composer, MadeTrace
 from support.processors import until
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -137,7 +137,7 @@ def _until_all_is_done(reader: CollectorProcess, broker: Broker, topic: str, tra
 def _by_otlp(folder: Path, traces: list[MadeTrace]) -> list[dict[str, object]]:
     with CollectorProcess(folder, QUICK) as collector:
         collector.start()
-        with contextlib.closing(GrpcDoor(collector.grpc)) as door:
+        with contextlib.closing(GrpcSender(collector.grpc)) as door:
             for trace in traces:
                 assert door.send(trace.request()).acknowledged
         wanted = {trace.trace_id.hex() for trace in traces}

@@ -16,7 +16,7 @@ from support.kafka import Broker
 from support.kafka_workers import QUICK, messages, newest, scores, sharing_sessions, worker
 from support.made_traces import Composer, MadeTrace
 from support.processors import until
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -118,7 +118,7 @@ def _by_one(folder: Path, traces: Sequence[MadeTrace]) -> dict[tuple[str, str], 
     sessions = {trace.session for trace in traces if trace.session is not None}
     with CollectorProcess(folder, QUICK) as one:
         one.start()
-        with contextlib.closing(GrpcDoor(one.grpc)) as door:
+        with contextlib.closing(GrpcSender(one.grpc)) as door:
             for trace in traces:
                 assert door.send(trace.request()).acknowledged
 

@@ -16,7 +16,7 @@ from support.kafka import Broker
 from support.kafka_workers import by_id, messages, scores, worker
 from support.made_traces import Composer
 from support.processors import until
-from support.senders import GrpcDoor
+from support.senders import GrpcSender
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -80,7 +80,7 @@ def _by_otlp(folder: Path, broker: Broker, traces: list[Any]) -> list[dict[str, 
     broker.create("shared.by_nobody.scores")
     with worker(folder, broker, "otlp", "shared.by_nobody", "shared.by_nobody.scores") as collector:
         collector.start()
-        with contextlib.closing(GrpcDoor(collector.grpc)) as door:
+        with contextlib.closing(GrpcSender(collector.grpc)) as door:
             for trace in traces:
                 assert door.send(trace.request()).acknowledged
         wanted = {trace.trace_id.hex() for trace in traces}

@@ -25,8 +25,8 @@ from _server import Server, collector  # noqa: E402
 from _table import table  # noqa: E402
 from synthetic import SIZES, SPANS_PER_TRACE  # noqa: E402
 
-from support.asked import GOOD, said  # noqa: E402
-from support.judge import JudgeServer, Say, rubric_of  # noqa: E402
+from support.judge import JudgeAnswer, JudgeServer, rubric_of  # noqa: E402
+from support.scripted_judge import GOOD, scripted_reply  # noqa: E402
 
 _BACKLOG = 600 * SPANS_PER_TRACE
 _CALLS, _ANSWER_S, _WAIT_S = 8, 0.5, 300.0
@@ -78,9 +78,9 @@ def _waiting(server: Server) -> float:
 def report(rounds: int, spans: int) -> str:
     """Return the table."""
 
-    def answer(number: int, body: dict[str, object]) -> Say:
+    def answer(number: int, body: dict[str, object]) -> JudgeAnswer:
         name = rubric_of(body)
-        return Say(said(body["messages"], name, GOOD), hang_s=_ANSWER_S)  # type: ignore[arg-type]
+        return JudgeAnswer(scripted_reply(body["messages"], name, GOOD), hang_s=_ANSWER_S)  # type: ignore[arg-type]
 
     os.environ["BENCH_KEY"] = "sk-bench"
     with JudgeServer(answer) as provider:

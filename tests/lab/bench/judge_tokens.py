@@ -45,8 +45,8 @@ from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace  # noqa: E402
 from pandaeval_otel.model.raw import RawSpan  # noqa: E402
 from pandaeval_otel.normal.trace import is_genai  # noqa: E402
-from support.asked import GOOD, Memory, said  # noqa: E402
 from support.embedder import WordEmbedder  # noqa: E402
+from support.scripted_judge import GOOD, Memory, scripted_reply  # noqa: E402
 
 SENT = 11
 ANSWER_TOKENS = 120
@@ -98,7 +98,7 @@ class _Counting:
         assert call.response_format is not None
         self.asked.append(call.messages)
         self.schemas.append(json.dumps(call.response_format, separators=(",", ":")))
-        return ModelAnswer(said(call.messages, str(call.response_format["json_schema"]["name"]), GOOD), 1, 1)
+        return ModelAnswer(scripted_reply(call.messages, str(call.response_format["json_schema"]["name"]), GOOD), 1, 1)
 
 
 async def _ask_all(desk: JudgeClient, trace: Trace, model: str) -> None:

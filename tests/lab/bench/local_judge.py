@@ -43,9 +43,9 @@ from pandaeval_lab.cli._inputs import requests  # noqa: E402
 from pandaeval_lab.replay.trace_files import TraceFiles  # noqa: E402
 from pandaeval_otel.model import Trace, Turn  # noqa: E402
 from pandaeval_otel.normal.trace import is_genai  # noqa: E402
-from support.asked import Memory  # noqa: E402
 from support.attacked import attacked  # noqa: E402
 from support.attacks import sample  # noqa: E402
+from support.scripted_judge import Memory  # noqa: E402
 
 MODEL = "openai/local"
 SECRET = b"s" * 32

@@ -32,7 +32,7 @@ from pandaeval_collector.store.listed import Wanted
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from support.api import Lookouts
+from support.api import ReadInterfaces
 from support.many_traces import fill
 
 
@@ -99,7 +99,7 @@ def main() -> None:
             print(found.report(said.rate, said.readers))
             return
         work = Work(store, page=PageWork({}))
-        lookouts = Lookouts(folder, work, None)
+        lookouts = ReadInterfaces(folder, work, None)
         try:
             asyncio.run(_measured(lookouts, said.times))
         finally:
@@ -107,7 +107,7 @@ def main() -> None:
             store.close()
 
 
-async def _measured(lookouts: Lookouts, times: int) -> None:
+async def _measured(lookouts: ReadInterfaces, times: int) -> None:
     app = httpx.ASGITransport(Starlette(routes=lookouts.routes))
     async with httpx.AsyncClient(transport=app, base_url="http://localhost/api/v1") as client:
         [trace] = (await client.get("/traces?limit=1")).json()["items"]

@@ -22,7 +22,7 @@ from pandaeval_collector.analysis.embedding import load  # noqa: E402
 from pandaeval_collector.runs.spec import RunSpec  # noqa: E402
 from pandaeval_collector.store import Store  # noqa: E402
 from support.evaluation_runs import evaluation_runs  # noqa: E402
-from support.line import RunningLine  # noqa: E402
+from support.line import RunningPipeline  # noqa: E402
 from support.made_traces import Composer  # noqa: E402
 
 _AT_ONCE = 500
@@ -60,7 +60,7 @@ async def _run(folder: Path, traces: int) -> None:
 
 
 async def _fill(folder: Path, traces: int) -> None:
-    async with RunningLine(folder, embedder=load("embedded")) as line:
+    async with RunningPipeline(folder, embedder=load("embedded")) as line:
         composer = Composer(1)
         for start in range(0, traces, _AT_ONCE):
             await asyncio.gather(*(line.send(composer.trace()) for _ in range(min(_AT_ONCE, traces - start))))

@@ -33,7 +33,7 @@ from support.hostile.mcp import ask_mcp  # noqa: E402
 from support.hostile.random_traces import request_of  # noqa: E402
 from support.hostile.slow_inputs import SLOW_INPUTS  # noqa: E402
 from support.ledger import commit, lines, note  # noqa: E402
-from support.senders import Door, GrpcDoor, HttpDoor, Request  # noqa: E402
+from support.senders import GrpcSender, HttpSender, Request, SpanSender  # noqa: E402
 
 PAUSE_S, LOOK_S, DONE_S = 0.2, 0.5, 300.0
 """Seconds between traces, between polls, and until a timeout."""
@@ -98,7 +98,7 @@ def _watched(
         time.sleep(options.seconds)
         alone, began = traffic.take(), time.monotonic()
         with contextlib.ExitStack() as own:
-            ways: list[Door] = [GrpcDoor(collector.grpc), HttpDoor(collector.http)]
+            ways: list[SpanSender] = [GrpcSender(collector.grpc), HttpSender(collector.http)]
             for way in ways:
                 own.callback(way.close)
             for number, request in enumerate(requests.values()):

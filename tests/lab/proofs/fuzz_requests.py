@@ -29,7 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "collector"), str(ROOT / "tests")]
 
 from support.collector import CollectorProcess  # noqa: E402
 from support.hostile.beside import Memory  # noqa: E402
-from support.hostile.doors import Channel, told  # noqa: E402
+from support.hostile.doors import Channel, call_status  # noqa: E402
 from support.hostile.fuzz import Fuzzer, post_all  # noqa: E402
 from support.hostile.fuzz_readers import ReaderFuzzer  # noqa: E402
 from support.ledger import commit  # noqa: E402
@@ -106,7 +106,7 @@ def _volley(grpc_target: str, http_address: str, seed: int) -> Counter[str]:
     )
     with Channel(grpc_target) as channel:
         calls = [channel.begin(each.body, each.path) for each in shots if each.is_grpc]
-        answers.update(map(told, calls))
+        answers.update(map(call_status, calls))
     return answers
 
 

@@ -37,7 +37,7 @@ from support.hostile.random_traces import HostileTraces  # noqa: E402
 from support.judge import JudgeServer  # noqa: E402
 from support.ledger import note  # noqa: E402
 from support.made_traces import Composer  # noqa: E402
-from support.senders import Door, GrpcDoor, HttpDoor, Request, SubmitDoor  # noqa: E402
+from support.senders import GrpcSender, HttpSender, Request, SpanSender, SubmitSender  # noqa: E402
 from support.slope import slope_an_hour  # noqa: E402
 
 MOST_MB_AN_HOUR, WARM_S, SAMPLE_S = 2.0, 1200.0, 15.0
@@ -96,23 +96,28 @@ def _users(
     collector: CollectorProcess, options: argparse.Namespace, told: Counter[str], stopping: threading.Event
 ) -> list[Callable[[], None]]:
     """Return a sender per receiver, and a reader."""
-    doors = (GrpcDoor(collector.grpc), HttpDoor(collector.http), SubmitDoor(collector.grpc))
+    doors = (GrpcSender(collector.grpc), HttpSender(collector.http), SubmitSender(collector.grpc))
     pause_s = len(doors) / options.rate
 
-    def sender(number: int, door: Door) -> Callable[[], None]:
+    def sender(number: int, door: SpanSender) -> Callable[[], None]:
         composer = Composer(options.seed * 1000 + number)
         return lambda: _send(door, lambda: composer.trace().request(), pause_s, told, stopping)
 
     read, hostile = _Reader(collector, options.seed, told), HostileTraces(options.seed)
     users = [*(sender(*each) for each in enumerate(doors)), lambda: read.run(stopping)]
     if options.hostile:
-        door, pause = HttpDoor(collector.http), 1 / options.hostile
+        door, pause = HttpSender(collector.http), 1 / options.hostile
         users.append(lambda: _send(door, lambda: hostile.request()[1], pause, told, stopping, "hostile: "))
     return users
 
 
 def _send(
-    door: Door, make: Callable[[], Request], pause_s: float, told: Counter[str], stopping: threading.Event, of: str = ""
+    door: SpanSender,
+    make: Callable[[], Request],
+    pause_s: float,
+    told: Counter[str],
+    stopping: threading.Event,
+    of: str = "",
 ) -> None:
     with contextlib.closing(door):
         while not stopping.wait(pause_s):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from support.collector import CollectorProcess
 from support.made_traces import Composer, MadeTrace
-from support.senders import Door, GrpcDoor, HttpDoor, SubmitDoor
+from support.senders import GrpcSender, HttpSender, SpanSender, SubmitSender
 
 _SAMPLE_S = 0.02
 _FAMILY = 25
@@ -42,10 +42,10 @@ class NormalTraffic:
         self.seen = Seen()
         self._collector, self._pause_s = collector, pause_s
         self._composer, self._lock, self._stopping = Composer(seed), threading.Lock(), threading.Event()
-        doors: tuple[Door, ...] = (
-            GrpcDoor(collector.grpc, authority),
-            HttpDoor(collector.http, authority=authority),
-            SubmitDoor(collector.grpc, authority),
+        doors: tuple[SpanSender, ...] = (
+            GrpcSender(collector.grpc, authority),
+            HttpSender(collector.http, authority=authority),
+            SubmitSender(collector.grpc, authority),
         )
         self._threads = [threading.Thread(target=self._run, args=(door,)) for door in doors]
         seen = (("/healthz", 0.25, lambda: self.seen.health_s), ("/metrics", 2.0, lambda: self.seen.scrape_s))
@@ -67,14 +67,14 @@ class NormalTraffic:
             seen, self.seen = self.seen, Seen()
         return seen
 
-    def _run(self, door: Door) -> None:
+    def _run(self, door: SpanSender) -> None:
         with contextlib.closing(door):
             while not self._stopping.wait(self._pause_s):
                 with self._lock:
                     trace = self._composer.trace()
                 self._deliver(door, trace)
 
-    def _deliver(self, door: Door, trace: MadeTrace) -> None:
+    def _deliver(self, door: SpanSender, trace: MadeTrace) -> None:
         began = time.monotonic()
         while not self._stopping.is_set():
             answer = door.send(trace.request())

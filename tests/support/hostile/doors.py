@@ -72,17 +72,17 @@ class Channel:
         self._channel.close()
 
     def call(self, body: bytes, method: str = TRACES, compressed: bool = False) -> str:
-        return told(self.begin(body, method, compressed))
+        return call_status(self.begin(body, method, compressed))
 
     def begin(self, body: bytes, method: str = TRACES, compressed: bool = False) -> grpc.Future:
-        """Start a request; :func:`told` waits for its answer."""
+        """Start a request; :func:`call_status` waits for its answer."""
         call = self._channel.unary_unary(method)
         compression = grpc.Compression.Gzip if compressed else grpc.Compression.NoCompression
         future: grpc.Future = call.future(body, timeout=PATIENCE_S, compression=compression)
         return future
 
 
-def told(call: grpc.Future) -> str:
+def call_status(call: grpc.Future) -> str:
     """Return a call's answer."""
     error = call.exception()
     if error is None:

@@ -8,24 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from support.collector import CollectorProcess
-from support.judge import Behave, JudgeServer, Say, always, verdict
+from support.judge import Behave, JudgeAnswer, JudgeServer, always, verdict
 from support.made_traces import Composer
-from support.senders import HttpDoor
+from support.senders import HttpSender
 
 KEY = "sk-canary-0123456789abcdef"
 
 
-def _completion(text: str, usage: Any) -> Say:
+def _completion(text: str, usage: Any) -> JudgeAnswer:
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
-    return Say(raw=json.dumps(body).encode())
+    return JudgeAnswer(raw=json.dumps(body).encode())
 
 
 _NO_VERDICTS: Mapping[str, Behave] = {
-    "true": always(lambda body: Say(verdict(body).replace("0.8", "true"))),
-    "text": always(lambda body: Say(verdict(body).replace("0.8", '"1.0"'))),
-    "twice": always(lambda body: Say(verdict(body).replace("}", ', "confidence": 1.0}'))),
-    "Infinity": always(lambda body: Say(verdict(body).replace("0.8", "Infinity"))),
+    "true": always(lambda body: JudgeAnswer(verdict(body).replace("0.8", "true"))),
+    "text": always(lambda body: JudgeAnswer(verdict(body).replace("0.8", '"1.0"'))),
+    "twice": always(lambda body: JudgeAnswer(verdict(body).replace("}", ', "confidence": 1.0}'))),
+    "Infinity": always(lambda body: JudgeAnswer(verdict(body).replace("0.8", "Infinity"))),
 }
 _USAGES: tuple[Any, ...] = (
     {"prompt_tokens": -1_000_000, "completion_tokens": -1_000_000, "total_tokens": -2_000_000},
@@ -53,7 +53,7 @@ def quoting(folder: Path, scale: int) -> Iterator[str]:
     """Return errors with the API key, control characters and a megabyte of text."""
     text = f"Incorrect API key provided: {KEY}. \x1b]0;owned\x07\x1b[2J Authorization: Bearer {KEY} " + "x" * 1_000_000
     for status in (400, 401, 404, 500):
-        say = Say(status=status, raw=json.dumps({"error": {"message": text, "type": "invalid"}}).encode())
+        say = JudgeAnswer(status=status, raw=json.dumps({"error": {"message": text, "type": "invalid"}}).encode())
         with JudgeServer(always(say)) as server, _collector(folder / str(status), server) as collector:
             for result in _judged(collector, scale, wait=False):
                 if len(result["reason"] or "") > 4_000:
@@ -90,7 +90,7 @@ def _collector(folder: Path, server: JudgeServer) -> CollectorProcess:
 
 def _judged(collector: CollectorProcess, traces: int, wait: bool = True) -> list[dict[str, Any]]:
     collector.start()
-    composer, door = Composer(5), HttpDoor(collector.http)
+    composer, door = Composer(5), HttpSender(collector.http)
     for _ in range(traces):
         assert door.send(composer.trace(4).request()).acknowledged
     door.close()

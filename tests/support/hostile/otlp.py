@@ -19,7 +19,7 @@ from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace, SubmitTraces
 from support import labels
 from support.hostile import doors, requests
 from support.hostile.attack import TAKEN, Target, at_once, attack
-from support.hostile.doors import Channel, half_sent, post, stalled, told
+from support.hostile.doors import Channel, call_status, half_sent, post, stalled
 
 MILLION = 1_000_000
 _WRITTEN = ("/v1/traces", "/v1/logs", "/api/v1/runs")
@@ -280,7 +280,7 @@ def labels_by_the_thousand(target: Target, scale: int) -> Iterator[str]:
     with Channel(target.grpc) as channel:
         for _ in range(110 * scale):
             call = channel.begin(request, doors.LOGS)
-            answer = told(call)
+            answer = call_status(call)
             if answer == "gRPC OK":
                 partial = ExportLogsServiceResponse.FromString(call.result()).partial_success
                 answer = "gRPC OK, all rejected" if partial.rejected_log_records == len(records) else TAKEN
@@ -352,7 +352,7 @@ def _calls_at_once(target: Target, body: bytes, number: int) -> Iterator[str]:
     try:
         for start in range(0, number, 40):  # bounds the memory of this process
             calls = [channels[i % 10].begin(body) for i in range(start, min(start + 40, number))]
-            yield from map(told, calls)
+            yield from map(call_status, calls)
     finally:
         for channel in channels:
             channel.__exit__()

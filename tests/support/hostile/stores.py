@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.collector import CollectorProcess
 from support.made_traces import Composer
-from support.senders import HttpDoor
+from support.senders import HttpSender
 
 
 def unlocked(folder: Path, scale: int) -> Iterator[str]:
@@ -26,7 +26,7 @@ def unlocked(folder: Path, scale: int) -> Iterator[str]:
             both = False
             while time.monotonic() < until:
                 time.sleep(0.2)
-                doors = (HttpDoor(each.http) for each in (first, two))
+                doors = (HttpSender(each.http) for each in (first, two))
                 both |= all(door.send(Composer(3).trace().request()).acknowledged for door in doors)
             if both:
                 yield "two collectors accept for one store"

@@ -14,7 +14,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from pandaeval_collector.exporters import RetryLaterError, Row, Sent
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAnswer, ModelCall
-from support.asked import GOOD, said
+from support.scripted_judge import GOOD, scripted_reply
 from support.stepped.loop import LIFE
 
 Answer = Literal["taken", "taken, answer lost", "not taken"]
@@ -106,7 +106,7 @@ class JudgeAtOnce:
 def verdict_of(call: ModelCall) -> ModelAnswer:
     assert call.response_format is not None
     about = call.response_format["json_schema"]["name"]
-    return ModelAnswer(said(call.messages, about, GOOD), 100, 20, 0.001, model=call.model)
+    return ModelAnswer(scripted_reply(call.messages, about, GOOD), 100, 20, 0.001, model=call.model)
 
 
 def answer(call: Waiting, how: Answer) -> None:

@@ -33,7 +33,7 @@ from support.collector import standing
 from support.database import open_database
 from support.embedder import WordEmbedder
 from support.made_traces import Composer, MadeTrace
-from support.one_word import one_word_per_id
+from support.one_word import one_outcome_per_id
 from support.stepped.life import Life
 from support.stepped.loop import LIFE, SteppedLoop
 from support.stepped.outside import Answer, Calls, JudgeAtOnce, JudgeByHand, Sink, Verdict, Waiting, answer
@@ -120,7 +120,7 @@ class World:
 
     def __enter__(self) -> World:
         self._patches.enter_context(patch.multiple(seen, _BITS=10, _MASK=(1 << 10) - 1))  # else 8 MiB per life
-        self._patches.enter_context(one_word_per_id())
+        self._patches.enter_context(one_outcome_per_id())
         self._patches.enter_context(patch.object(failpoints, "reach", self._reach))
         self._patches.enter_context(patch.object(failpoints, "reach_soon", self._reach_soon))
         for slot in self.slots:

@@ -21,7 +21,7 @@ from pandaeval_collector.exporters.jsonl import JsonlExporter
 from pandaeval_collector.store import OutboxRow, Store, WriteSet, outbox_batches
 from pandaeval_otel.base.component_errors import ERRORS
 from pandaeval_otel.wire.skeleton import Request
-from support.doors import until
+from support.receivers import until
 
 OTLP = {"PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": "127.0.0.1:1"}
 

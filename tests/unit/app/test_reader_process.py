@@ -28,10 +28,10 @@ from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.listener import shown
 from pandaeval_collector.store import Store
-from support.api import Lookouts
-from support.doors import until
+from support.api import ReadInterfaces
 from support.evaluation_runs import evaluation_runs
 from support.many_traces import fill
+from support.receivers import until
 
 
 class Beside:
@@ -60,7 +60,7 @@ class Beside:
         )
         self.telemetry.component_errors = errors or (lambda: {("metric", "mine"): 2})  # type: ignore[method-assign]
         self.reader = ReaderProcess(config, os.environ, self.telemetry, self.store, {"emitted": self._emitted})
-        self._here = Lookouts(folder, work, (), evaluation_runs(self.store, config))
+        self._here = ReadInterfaces(folder, work, (), evaluation_runs(self.store, config))
         self.here = _client(self._here.routes)
         self.there = _client(shown(self.reader, (), has_page=True))
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pandaeval_collector.base.filters import FILTERS, but_times, meaning
 from pandaeval_collector.cli import schedule
 from pandaeval_collector.runs.spec import RunSpec
-from pandaeval_collector.show.api.filters import RunFilters, wanted_of
+from pandaeval_collector.show.api.filters import RunFilters, to_wanted
 from pandaeval_collector.show.mcp.tools import Tools
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_lab.cli import runs
@@ -68,7 +68,7 @@ def test_filters_of_a_run_are_stored_and_read_back() -> None:
     assert RunSpec.from_json(spec.to_json()) == spec
     older = spec.to_json().replace(b'"attribute":["service.version=1.2=b","gen_ai.request.model=x"],', b"")
     assert RunSpec.from_json(older).wanted.attribute == ()
-    assert wanted_of() == Wanted()
+    assert to_wanted() == Wanted()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import _app
-from support.commands import whole
+from support.commands import whole_app
 
 _MODULE = '''
 import typer
@@ -49,7 +49,7 @@ def test_the_overview_shows_every_command_and_its_help() -> None:
     shown = get_command(_app._build())
     assert isinstance(shown, _app.Commands)
     listed = {name: shown.commands[name].help for name in shown.list_commands(None)}
-    assert listed == {name: each.help for name, each in get_command(whole()).commands.items()}  # type: ignore[attr-defined]
+    assert listed == {name: each.help for name, each in get_command(whole_app()).commands.items()}  # type: ignore[attr-defined]
 
 
 @pytest.mark.usefixtures("others")

@@ -15,7 +15,7 @@ from pandaeval_collector.cli import app
 from pandaeval_collector.config import Config
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.store.failures import Failure
-from pandaeval_lab.cli._gates import outcome_of, severity_gate, unanswered
+from pandaeval_lab.cli._gates import outcome_of, severity_gate, unscored_notes
 from pandaeval_lab.cli._names import with_trials
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
@@ -328,7 +328,7 @@ def test_a_metric_selected_by_name_without_results_gets_a_reason(tmp_path: Path,
 def test_a_bare_metric_name_means_trials_only_if_a_trial_was_graded(given: str, told: list[str]) -> None:
     summary = Summary()
     summary.agents_traces, summary.tallies[given] = 1, OutcomeCounts(1)
-    said = unanswered(with_trials(Config()), summary, ["end_state"])
+    said = unscored_notes(with_trials(Config()), summary, ["end_state"])
     assert [each.partition(" (it needs")[0] for each in said] == told
 
 

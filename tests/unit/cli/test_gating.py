@@ -17,7 +17,7 @@ from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.unscored import CURES
 from pandaeval_collector.store.failures import Failure
 from pandaeval_lab.cli._formats import JsonLines
-from pandaeval_lab.cli._gates import GateOutcome, _silent, checked, outcome_of, severity_gate, unanswered
+from pandaeval_lab.cli._gates import GateOutcome, _silent, checked, outcome_of, severity_gate, unscored_notes
 from pandaeval_lab.cli._names import with_trials
 from pandaeval_lab.cli._summary import Summary
 from pandaeval_lab.replay.root_causes import RootCause
@@ -202,7 +202,7 @@ class TestMissingResults:
 
 class TestUnanswered:
     def told(self, *asked: str, given: Iterable[Result] = (), **sections: Any) -> list[str]:
-        return [*unanswered(config(**sections), summary(*given, sessions=False), asked)]
+        return [*unscored_notes(config(**sections), summary(*given, sessions=False), asked)]
 
     def test_each_metric_without_results_gets_a_sentence_in_order(self) -> None:
         assert self.told("loop_detection", "coherence", "trace.tool_loop", given=[result()]) == [

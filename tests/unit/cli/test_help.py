@@ -10,7 +10,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import _app
-from support.commands import whole
+from support.commands import whole_app
 
 
 def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -22,7 +22,7 @@ def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 def test_no_help_page_is_cut_at_80_columns() -> None:
     built = _app._build()
     built.rich_markup_mode = "rich"
-    found = list(_paths(get_command(whole())))
+    found = list(_paths(get_command(whole_app())))
     assert ("config", "check") in found
     assert ("report",) in found
     for path in found:

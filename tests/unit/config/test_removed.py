@@ -16,7 +16,7 @@ from pandaeval_collector.base.removed import removed
 from pandaeval_collector.cli import app
 from pandaeval_collector.config import ConfigError, load
 from pandaeval_collector.config._tree import keys
-from support.commands import whole
+from support.commands import whole_app
 
 _OLD = Path(__file__).parents[2] / "golden" / "version_0_1_0"
 _KEYS = (_OLD / "keys.txt").read_text().split()
@@ -40,7 +40,7 @@ def _below_removed(name: str) -> bool:
     return any(" ".join(words[:length]) in removed("commands") for length in range(1, len(words)))
 
 
-_NAMES = _names(get_command(whole()))
+_NAMES = _names(get_command(whole_app()))
 _GONE_KEYS = [key for key in _KEYS if key not in _NOW]
 _GONE = [name for name in _COMMANDS if name not in _NAMES and "<" not in name and not _below_removed(name)]
 

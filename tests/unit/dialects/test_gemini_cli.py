@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from pandaeval_otel.model import Captured, Kind, ToolDefinition
-from pandaeval_otel.normal.speech import asked
+from pandaeval_otel.normal.speech import question_of
 from tests.unit.dialects.composed import ASK, SAID, SCHEMA, seen, texts
 
 SCOPE = "gemini-cli"
@@ -64,18 +64,18 @@ def test_session_context_is_removed_from_the_question() -> None:
     apart = [{"role": "user", "parts": [{"text": context}, {"text": "Weather in Oslo?"}]}]
     joined = [{"role": "user", "parts": [{"text": f"{context}\n\nWeather in Oslo?"}]}]
     for given in (apart, joined):
-        assert asked(seen(told("llm_call", given, []), SCOPE)).text == "Weather in Oslo?"
+        assert question_of(seen(told("llm_call", given, []), SCOPE)).text == "Weather in Oslo?"
 
 
 def test_unclosed_tags_and_tags_of_the_user_stay_in_the_question() -> None:
     for text in ("<session_context> and no end", "<b>Oslo</b>?", "Oslo? <session_context>x</session_context>"):
         span = seen(told("llm_call", [{"role": "user", "parts": [{"text": text}]}], []), SCOPE)
-        assert asked(span).text == text
+        assert question_of(span).text == text
 
 
 def test_a_message_with_only_session_context_is_kept() -> None:
     text = "<session_context>x</session_context>"
-    assert asked(seen(told("llm_call", [{"role": "user", "parts": [{"text": text}]}], []), SCOPE)).text == text
+    assert question_of(seen(told("llm_call", [{"role": "user", "parts": [{"text": text}]}], []), SCOPE)).text == text
 
 
 def test_tool_definitions_in_gemini_api_format_are_read() -> None:

@@ -9,7 +9,7 @@ from pandaeval_otel.dialects.openlit import DIALECT
 from pandaeval_otel.model import NOT_CAPTURED, Captured, Kind, Message, ToolRequest
 from pandaeval_otel.model.raw import RawSpan, Scope
 from pandaeval_otel.normal.spans import normalize
-from pandaeval_otel.normal.speech import asked
+from pandaeval_otel.normal.speech import question_of
 from tests.unit.dialects.composed import seen
 
 CHAT = {
@@ -83,4 +83,7 @@ def test_consecutive_responses_api_questions_are_kept_as_separate_turns() -> Non
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.input.messages": given}
     responses = normalize(span({**attributes, "openai.api.type": "responses"}))
     assert [message.role for message in responses.input or ()] == ["user", "assistant", "user"]
-    assert (asked(responses).text, asked(normalize(span(attributes))).text) == ("And Rome?", "Hi.\nAnd Rome?")
+    assert (question_of(responses).text, question_of(normalize(span(attributes))).text) == (
+        "And Rome?",
+        "Hi.\nAnd Rome?",
+    )

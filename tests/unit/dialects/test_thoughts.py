@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pandaeval_otel.dialects._thoughts import told
+from pandaeval_otel.dialects._thoughts import split_thoughts
 from pandaeval_otel.model import NOT_CAPTURED, Message, Part, Reasoning, Text, ToolRequest
 from pandaeval_otel.model.message import all_parts
-from pandaeval_otel.normal.speech import answered
+from pandaeval_otel.normal.speech import answer_of
 from tests.unit.dialects.composed import seen
 
 THOUGHT, SAID = "Is it 75 EUR? No, that was order RX-99.", "A ticket of class B costs 49 EUR."
@@ -45,7 +45,7 @@ SPLIT = (Reasoning(THOUGHT), Text(SAID))
     ],
 )
 def test_marked_thoughts_are_split_from_the_answer(text: str) -> None:
-    assert tuple(told("assistant", (Text(text),))) == SPLIT
+    assert tuple(split_thoughts("assistant", (Text(text),))) == SPLIT
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_marked_thoughts_are_split_from_the_answer(text: str) -> None:
     ],
 )
 def test_partial_empty_and_nested_thought_tags_are_split(parts: tuple[Part, ...], found: tuple[Part, ...]) -> None:
-    assert tuple(told("assistant", parts)) == found
+    assert tuple(split_thoughts("assistant", parts)) == found
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_partial_empty_and_nested_thought_tags_are_split(parts: tuple[Part, ...]
     ],
 )
 def test_tags_that_mark_no_thoughts_leave_the_answer_unchanged(text: str) -> None:
-    assert tuple(told("assistant", (Text(text),))) == (Text(text),)
+    assert tuple(split_thoughts("assistant", (Text(text),))) == (Text(text),)
 
 
 def test_thought_tags_in_user_text_are_unchanged() -> None:
     text = f"<think>{THOUGHT}</think>{SAID}"
-    assert tuple(told("user", (Text(text),))) == (Text(text),)
+    assert tuple(split_thoughts("user", (Text(text),))) == (Text(text),)
 
 
 TAGGED = f"<think>{THOUGHT}</think>\n{SAID}"
@@ -137,7 +137,7 @@ def test_thoughts_are_split_from_answers_in_the_history() -> None:
 
 
 def test_an_answer_with_only_thoughts_is_empty() -> None:
-    assert answered((Message("assistant", tuple(told("assistant", (Text("<think>Is it 75"),)))),)).text == ""
+    assert answer_of((Message("assistant", tuple(split_thoughts("assistant", (Text("<think>Is it 75"),)))),)).text == ""
 
 
 def test_a_thought_block_encoded_as_json_text_is_reasoning() -> None:

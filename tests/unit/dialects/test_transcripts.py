@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pandaeval_otel.dialects._events import told_in_list
+from pandaeval_otel.dialects._events import messages_in_event_list
 from pandaeval_otel.dialects._prompted import without_fields
 from pandaeval_otel.dialects._runs import split_run, with_answer, without_carriers
 from pandaeval_otel.model import NOT_CAPTURED, Message, Text, ToolRequest, ToolResponse
@@ -72,12 +72,12 @@ def test_messages_are_read_from_a_list_of_events() -> None:
         {"event.name": "gen_ai.choice", "message": {"role": "assistant", "content": SAID}},
         "no event",
     ]
-    given, made = told_in_list(json.dumps(events))
+    given, made = messages_in_event_list(json.dumps(events))
     assert (given, texts(made)) == ((ASK,), [("assistant", SAID)])
 
 
 def test_events_without_content_are_not_captured() -> None:
-    assert told_in_list([{"event.name": "gen_ai.user.message", "role": "user"}]) == (None, None)
+    assert messages_in_event_list([{"event.name": "gen_ai.user.message", "role": "user"}]) == (None, None)
 
 
 def test_earlier_dspy_calls_in_the_prompt_are_read() -> None:

@@ -27,8 +27,8 @@ from pandaeval_otel.model import (
     Trace,
     Turn,
 )
-from support.asked import ScriptedJudge
 from support.judged import TRACE_ID, call, trace
+from support.scripted_judge import ScriptedJudge
 
 SECRET = b"s" * 32
 

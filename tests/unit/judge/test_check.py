@@ -17,9 +17,9 @@ from pandaeval_lab.judge_check.known_runs import known_runs, known_sessions
 from pandaeval_lab.judge_check.probes import CheckResult, check_result
 from pandaeval_lab.judge_check.questions import CheckItem, attacks, canaries, planned
 from support import check_judges
-from support.asked import record_of
 from support.attacks import corpus
 from support.check_judges import Opinion, OpinionCaller
+from support.scripted_judge import record_of
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "captures"
 ITEMS = [*canaries(), *planned(attacks=34)]

@@ -19,9 +19,9 @@ from pandaeval_collector.scoring.metric import TraceMetric
 from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolDefinition, ToolRequest, Trace
-from support.asked import ScriptedJudge
 from support.attacked import attacked
 from support.judged import TRACE_ID, call, trace
+from support.scripted_judge import ScriptedJudge
 from support.told_failures import UNSURE
 
 RUBRIC = CONFIDENCE.rubrics[-1]

@@ -11,8 +11,8 @@ from pandaeval_collector.judge.call import CallFailedError, CallFailure, ModelAn
 from pandaeval_collector.judge.client import Judge, JudgeClient, NoVerdictError
 from pandaeval_collector.judge.pack import Pack, pack
 from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
-from support.asked import GOOD, Memory, said
 from support.judged import call, trace
+from support.scripted_judge import GOOD, Memory, scripted_reply
 
 RUBRIC = CONFIDENCE.rubrics[-1]
 
@@ -32,7 +32,7 @@ class Scripted:
 
 
 def _good(call: ModelCall) -> ModelAnswer:
-    return ModelAnswer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model="m")
+    return ModelAnswer(scripted_reply(call.messages, "confidence", GOOD), 100, 20, 0.001, model="m")
 
 
 def _pack(budget: int = 12_000, **fields: object) -> Pack:

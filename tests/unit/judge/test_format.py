@@ -19,8 +19,8 @@ from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.replay.judge import ReplayJudge
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
-from support.asked import ScriptedCaller
 from support.embedder import WordEmbedder
+from support.scripted_judge import ScriptedCaller
 
 CAPTURES = Path(__file__).parents[2] / "golden" / "captures"
 ALONE = CAPTURES / "openai_openllmetry" / "good.otlp.jsonl"

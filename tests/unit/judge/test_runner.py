@@ -26,19 +26,19 @@ from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.clock import StoreClock
-from support.asked import GOOD, said
 from support.database import open_database
-from support.doors import until
 from support.embedder import WordEmbedder
 from support.judged import filed_here, stored
 from support.made_traces import Composer
+from support.receivers import until
+from support.scripted_judge import GOOD, scripted_reply
 
 CONFIDENCE = "trace.confidence"
 Say = Callable[[ModelCall], Awaitable[ModelAnswer]]
 
 
 async def good(call: ModelCall) -> ModelAnswer:
-    return ModelAnswer(said(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)
+    return ModelAnswer(scripted_reply(call.messages, "confidence", GOOD), 100, 20, 0.001, model=call.model)
 
 
 class Scripted:

@@ -8,7 +8,7 @@ import pytest
 
 from pandaeval_otel.model import Captured, Kind, Message, Part, Reasoning, Span, Text, ToolRequest, Usage
 from pandaeval_otel.normal.duplicates import merge_duplicates
-from pandaeval_otel.normal.tool_names import asked_name, same_tool
+from pandaeval_otel.normal.tool_names import requested_name, same_tool
 from pandaeval_otel.normal.tree import Tree
 from tests.support.builders import Spans, asks, gives, says, user
 
@@ -272,13 +272,13 @@ class TestNames:
         "run", ["book", "Ferry-book", "ferry_app.book", "mcp__ferry__book", "book.tool", "run book"]
     )
     def test_tool_names_match_despite_prefixes_and_suffixes(self, run: str) -> None:
-        assert asked_name(run, {"book", "other"}) == "book"
+        assert requested_name(run, {"book", "other"}) == "book"
         assert same_tool(run, "book")
         assert same_tool("book", run)
 
     @pytest.mark.parametrize("run", ["rebook", "book_ferry", "booking", ""])
     def test_similar_names_of_other_tools_do_not_match(self, run: str) -> None:
-        assert asked_name(run, {"book"}) == run
+        assert requested_name(run, {"book"}) == run
         assert not same_tool(run, "book")
 
 

@@ -10,7 +10,7 @@ import pytest
 from pandaeval_otel.model import Kind, Message
 from pandaeval_otel.model.raw import RawSpan
 from pandaeval_otel.normal.evidence import Evidence
-from pandaeval_otel.normal.speech import asked, user_messages
+from pandaeval_otel.normal.speech import question_of, user_messages
 from pandaeval_otel.normal.trace import build_trace
 from tests.support.builders import MS, Spans, asks, gives, says, user
 from tests.unit.dialects.composed import seen, texts
@@ -57,23 +57,23 @@ REMINDERS = [
 class TestHarnessText:
     def test_is_ignored_before_the_user_message(self, text: str) -> None:
         span = Spans().llm(None, [user(text), user(QUESTION)])
-        assert asked(span).text == QUESTION
+        assert question_of(span).text == QUESTION
 
     def test_is_ignored_after_the_user_message(self, text: str) -> None:
         span = Spans().llm(None, [user(QUESTION), user(text)])
-        assert asked(span).text == QUESTION
+        assert question_of(span).text == QUESTION
 
     def test_is_ignored_in_a_part_of_the_user_message(self, text: str) -> None:
         span = Spans().llm(None, [user(text, QUESTION)])
-        assert asked(span).text == QUESTION
+        assert question_of(span).text == QUESTION
         assert user_messages([user(text, QUESTION)]) == [QUESTION]
 
     def test_is_ignored_between_turns(self, text: str) -> None:
         span = Spans().llm(None, [user("One"), says("1"), user(text), says("Understood."), user(QUESTION)])
-        assert asked(span).text == QUESTION
+        assert question_of(span).text == QUESTION
 
     def test_is_the_question_if_there_is_no_other_text(self, text: str) -> None:
-        assert asked(Spans().llm(None, [user(text)])).text
+        assert question_of(Spans().llm(None, [user(text)])).text
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ class TestHarnessText:
 )
 def test_user_text_that_resembles_harness_text_is_kept(text: str) -> None:
     span = Spans().llm(None, [user(text), user(QUESTION)])
-    assert asked(span).text == f"{text}\n{QUESTION}"
+    assert question_of(span).text == f"{text}\n{QUESTION}"
 
 
 def test_compaction_call_is_marked_and_does_not_change_the_question() -> None:
@@ -143,7 +143,7 @@ def test_single_text_prompt_is_split_into_messages(key: str, prompt: str) -> Non
     kind = {"gen_ai.operation.name": "chat"} if key.startswith("gen_ai") else {"openinference.span.kind": "LLM"}
     span = seen({key: prompt, **kind})
     assert texts(span.input) == [("system", "Be brief."), ("user", "Hi"), ("assistant", "Hi."), ("user", QUESTION)]
-    assert asked(span).text == QUESTION
+    assert question_of(span).text == QUESTION
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_single_text_prompt_without_history_is_the_user_message(prompt: str) -> 
 @pytest.mark.parametrize("wrapper", ["timestamp", "memory", "user_info", "project_layout", "ide_opened_file"])
 def test_editor_context_before_the_user_text_is_ignored(wrapper: str) -> None:
     span = Spans().llm(None, [user(f"<{wrapper}>12:00</{wrapper}>\n{QUESTION}")])
-    assert asked(span).text == QUESTION
+    assert question_of(span).text == QUESTION
 
 
 @pytest.mark.parametrize("prompt", [QUESTION, "User: hi", "System: Be brief.\nSystem: Now.", "Note:\nUser: a\nAI: b"])
@@ -173,4 +173,4 @@ def test_prompt_that_is_no_transcript_is_not_split(prompt: str) -> None:
 
 def test_user_text_before_a_tool_result_is_not_part_of_the_question() -> None:
     span = Spans().llm(None, [user("One"), says(asks()), gives(1), user(NOTICES[0]), user(QUESTION)])
-    assert asked(span).text == QUESTION
+    assert question_of(span).text == QUESTION

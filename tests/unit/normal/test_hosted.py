@@ -10,7 +10,7 @@ import pytest
 from pandaeval_otel.model import Message, Text, ToolRequest, ToolResponse, Trace, Trigger
 from pandaeval_otel.model.raw import RawSpan
 from pandaeval_otel.normal.evidence import Evidence
-from pandaeval_otel.normal.speech import answered, unfolded
+from pandaeval_otel.normal.speech import answer_of, split_hosted_calls
 from pandaeval_otel.normal.trace import Closing, build_trace
 from tests.support.builders import says
 
@@ -54,18 +54,18 @@ def run(*parts: dict[str, Any], finish_reason: str = "stop") -> Trace:
     ],
 )
 def test_text_beside_a_provider_run_tool_call_is_the_answer(parts: Any, text: str) -> None:
-    said = answered(unfolded((says(*parts),)))
+    said = answer_of(split_hosted_calls((says(*parts),)))
     assert (said.text, said.pending) == (text, False)
 
 
 @pytest.mark.parametrize("parts", [(HOSTED, PAGES, Text(LOOK), OWN), (HOSTED, Text(LOOK), OWN), (HOSTED, OWN)])
 def test_application_tool_call_leaves_the_answer_pending(parts: Any) -> None:
-    assert answered(unfolded((says(*parts),))).pending
+    assert answer_of(split_hosted_calls((says(*parts),))).pending
 
 
 @pytest.mark.parametrize("parts", [(HOSTED,), (HOSTED, PAGES)])
 def test_answer_is_unknown_if_there_is_only_a_provider_run_call(parts: Any) -> None:
-    said = answered(unfolded((says(*parts),)))
+    said = answer_of(split_hosted_calls((says(*parts),)))
     assert (said.text, said.pending) == (None, False)
 
 
@@ -83,12 +83,12 @@ def test_answer_is_unknown_if_there_is_only_a_provider_run_call(parts: Any) -> N
 def test_call_is_not_pending_if_text_follows_and_the_model_stopped(
     parts: Any, finish_reason: str, pending: bool
 ) -> None:
-    assert answered(unfolded((Message("assistant", parts, finish_reason),))).pending is pending
+    assert answer_of(split_hosted_calls((Message("assistant", parts, finish_reason),))).pending is pending
 
 
 def test_alternating_calls_results_and_text_become_separate_messages() -> None:
     parts = (Text(LOOK), HOSTED, PAGES, Text("Once more."), HOSTED, PAGES, Text(WON))
-    found = unfolded((Message("assistant", parts, "stop"),))
+    found = split_hosted_calls((Message("assistant", parts, "stop"),))
     assert [(message.role, len(message.parts), message.finish_reason) for message in found] == [
         ("assistant", 2, ""),
         ("tool", 1, ""),
@@ -97,7 +97,7 @@ def test_alternating_calls_results_and_text_become_separate_messages() -> None:
         ("assistant", 1, "stop"),
     ]
     plain = (says(LOOK, OWN),)
-    assert unfolded(plain) is plain
+    assert split_hosted_calls(plain) is plain
 
 
 def test_result_in_the_same_answer_belongs_to_its_call() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pandaeval_otel.normal.duplicates import merge_duplicates
 from pandaeval_otel.normal.tool_calls import tool_calls
-from pandaeval_otel.normal.tool_names import same_served
+from pandaeval_otel.normal.tool_names import same_mcp_tool
 from pandaeval_otel.normal.tree import Tree
 from tests.support.builders import MS, Spans, asks, gives, says, user
 
@@ -83,7 +83,7 @@ def test_sibling_calls_with_different_arguments_stay_separate() -> None:
     "name", ["get_item@crm", "get_item_mcp_crm", "mcp.crm.get_item", "crm::get_item", "CRM_get_item"]
 )
 def test_tool_name_matches_with_the_server_name_before_or_after_it(name: str) -> None:
-    assert same_served(name, "get_item")
+    assert same_mcp_tool(name, "get_item")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_tool_name_matches_with_the_server_name_before_or_after_it(name: str) ->
     [("item", "get_items"), ("getitem", "crm_get_item"), ("", "crm"), ("get_item", "get_item_details")],
 )
 def test_names_of_different_tools_do_not_match(one: str, other: str) -> None:
-    assert not same_served(one, other)
+    assert not same_mcp_tool(one, other)
 
 
 class TestResultsWithoutIds:

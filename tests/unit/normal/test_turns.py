@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pandaeval_otel.model import NOT_CAPTURED, Kind, Media, Message, Reasoning, Span, Text, ToolResponse, Turn
-from pandaeval_otel.normal.speech import answered, asked, user_messages
+from pandaeval_otel.normal.speech import answer_of, question_of, user_messages
 from pandaeval_otel.normal.tree import Tree
 from pandaeval_otel.normal.turns import Turns, turns
 from tests.support.builders import Spans, asks, gives, says, user
@@ -27,45 +27,45 @@ def asking(*given: Message) -> Span:
 
 class TestQuestion:
     def test_last_user_message_is_the_question(self) -> None:
-        assert asked(asking(user("one"), says("1"), user("two"))).text == "two"
+        assert question_of(asking(user("one"), says("1"), user("two"))).text == "two"
 
     def test_consecutive_user_messages_are_joined(self) -> None:
-        assert asked(asking(user("look at this:"), user("a poem"))).text == "look at this:\na poem"
+        assert question_of(asking(user("look at this:"), user("a poem"))).text == "look at this:\na poem"
 
     def test_user_messages_around_a_system_message_are_joined(self) -> None:
-        assert asked(asking(user("one"), Message("system", (Text("be brief"),)), user("two"))).text == "one\ntwo"
+        assert question_of(asking(user("one"), Message("system", (Text("be brief"),)), user("two"))).text == "one\ntwo"
 
     def test_tool_result_with_the_user_role_is_no_question(self) -> None:
         result = Message("user", gives(1).parts)
-        assert asked(asking(user("go"), says(asks()), result)).text == "go"
+        assert question_of(asking(user("go"), says(asks()), result)).text == "go"
 
     @pytest.mark.parametrize("replay", ["For context: [a] said: x", "Observation:\n{}"])
     def test_text_replayed_by_a_framework_is_no_question(self, replay: str) -> None:
-        assert asked(asking(user("go"), says("on it"), user(replay))).text == "go"
+        assert question_of(asking(user("go"), says("on it"), user(replay))).text == "go"
 
     def test_media_without_text_is_marked_as_media_only(self) -> None:
-        said = asked(asking(user(Media("image", "https://a.example/b.png"))))
+        said = question_of(asking(user(Media("image", "https://a.example/b.png"))))
         assert (said.text, said.media_only) == (None, True)
 
     def test_text_beside_media_is_the_question(self) -> None:
-        said = asked(asking(user("what is this?", Media("image"))))
+        said = question_of(asking(user("what is this?", Media("image"))))
         assert (said.text, said.media_only) == ("what is this?", False)
 
     def test_empty_user_message_gives_an_empty_question(self) -> None:
-        assert asked(asking(user(""))).text == ""
+        assert question_of(asking(user(""))).text == ""
 
     def test_uncaptured_user_message_gives_no_question(self) -> None:
-        said = asked(asking(user(NOT_CAPTURED)))
+        said = question_of(asking(user(NOT_CAPTURED)))
         assert (said.text, said.media_only) == (None, False)
 
     def test_truncated_message_list_gives_no_question(self) -> None:
-        assert asked(asking(user("one"), says(Text("half a wo"), NOT_CAPTURED))).text is None
+        assert question_of(asking(user("one"), says(Text("half a wo"), NOT_CAPTURED))).text is None
 
     def test_truncated_first_user_message_is_the_question(self) -> None:
-        assert asked(asking(Message("system", (Text("x"),)), user("half a wo", NOT_CAPTURED))).text == "half a wo"
+        assert question_of(asking(Message("system", (Text("x"),)), user("half a wo", NOT_CAPTURED))).text == "half a wo"
 
     def test_truncated_user_message_after_history_gives_no_question(self) -> None:
-        assert asked(asking(user("one"), says("1"), user("half a wo", NOT_CAPTURED))).text is None
+        assert question_of(asking(user("one"), says("1"), user("half a wo", NOT_CAPTURED))).text is None
 
     def test_equal_user_messages_are_listed_separately(self) -> None:
         assert user_messages([user("yes"), says("sure?"), user("yes")]) == ["yes", "yes"]
@@ -73,43 +73,43 @@ class TestQuestion:
 
 class TestAnswer:
     def test_last_text_is_the_answer(self) -> None:
-        assert answered([says("let me see", asks()), gives(1), says("done")]).text == "done"
+        assert answer_of([says("let me see", asks()), gives(1), says("done")]).text == "done"
 
     def test_a_pending_call_is_no_answer(self) -> None:
-        said = answered([says("let me see", asks())])
+        said = answer_of([says("let me see", asks())])
         assert (said.text, said.pending) == (None, True)
 
     def test_run_that_stops_at_its_second_call_has_no_answer(self) -> None:
-        said = answered([says(asks()), gives(1), says("once more", asks())])
+        said = answer_of([says(asks()), gives(1), says("once more", asks())])
         assert (said.text, said.pending) == (None, True)
 
     def test_last_text_of_a_run_in_one_message_is_the_answer(self) -> None:
-        assert answered([says("let me see", asks(), *gives(1).parts, "done")]).text == "done"
+        assert answer_of([says("let me see", asks(), *gives(1).parts, "done")]).text == "done"
 
     def test_first_text_of_a_run_in_one_message_is_the_answer_if_no_text_follows(self) -> None:
-        assert answered([says("done", asks(), *gives(1).parts)]).text == "done"
+        assert answer_of([says("done", asks(), *gives(1).parts)]).text == "done"
 
     def test_reasoning_is_not_part_of_the_answer(self) -> None:
-        assert answered([says(Reasoning("hm"), "done")]).text == "done"
-        assert answered([says(Reasoning("hm"))]).text is None
+        assert answer_of([says(Reasoning("hm"), "done")]).text == "done"
+        assert answer_of([says(Reasoning("hm"))]).text is None
 
     def test_empty_output_gives_an_empty_answer(self) -> None:
-        assert answered([]).text == ""
-        assert answered([says("")]).text == ""
-        assert answered([says()]).text == ""
+        assert answer_of([]).text == ""
+        assert answer_of([says("")]).text == ""
+        assert answer_of([says()]).text == ""
 
     def test_uncaptured_last_message_gives_no_answer(self) -> None:
-        assert answered([says("let me see"), says(NOT_CAPTURED)]).text is None
+        assert answer_of([says("let me see"), says(NOT_CAPTURED)]).text is None
 
     def test_media_without_text_is_marked_as_media_only(self) -> None:
-        said = answered([says(Media("image"))])
+        said = answer_of([says(Media("image"))])
         assert (said.text, said.media_only) == (None, True)
 
     @pytest.mark.parametrize(
         ("arguments", "answer"), [({"answer": "42"}, "42"), ("42", "42"), ({"a": 1, "b": "ø"}, '{"a": 1, "b": "ø"}')]
     )
     def test_arguments_of_a_final_answer_tool_are_the_answer(self, arguments: object, answer: str) -> None:
-        said = answered([says(asks("final_answer", arguments))])
+        said = answer_of([says(asks("final_answer", arguments))])
         assert (said.text, said.pending) == (answer, False)
 
 
@@ -324,12 +324,12 @@ def test_editor_context_around_a_message_is_removed(text: str, words: str) -> No
 
 def test_unanswered_question_is_kept_if_a_later_tool_result_is_truncated() -> None:
     cut, short = (Message("tool", (ToolResponse(text, "c1"), NOT_CAPTURED)) for text in ("y" * 5000, "y" * 50))
-    asked, called = user("Why does it fail?"), says(asks(id="c1"))
+    question, called = user("Why does it fail?"), says(asks(id="c1"))
     spans = Spans()
-    spans.llm(None, [asked, called, cut], "It fails.")
+    spans.llm(None, [question, called, cut], "It fails.")
     assert turns(Tree(spans())).turns[0].user == "Why does it fail?"
-    answered = [asked, says("It fails."), called, cut]
-    for history in ([user("hi"), says("hello"), asked, called, cut], answered, [asked, called, short]):
+    answered_history = [question, says("It fails."), called, cut]
+    for history in ([user("hi"), says("hello"), question, called, cut], answered_history, [question, called, short]):
         spans = Spans()
         spans.llm(None, history, "It fails.")
         assert turns(Tree(spans())).turns[0].user is None, "a later message may be lost"
@@ -389,15 +389,15 @@ def test_agent_that_receives_the_answer_of_another_agent_is_in_the_same_turn() -
 
 def test_a_task_in_tags_is_the_question() -> None:
     details = "<environment_details>\nfiles\n</environment_details>"
-    assert asked(asking(user("<task>\nlist files\n</task>", details))).text == "list files"
-    assert asked(asking(user("Do this: <task>list</task>"))).text == "Do this: <task>list</task>"
+    assert question_of(asking(user("<task>\nlist files\n</task>", details))).text == "list files"
+    assert question_of(asking(user("Do this: <task>list</task>"))).text == "Do this: <task>list</task>"
 
 
 @pytest.mark.parametrize(
     ("given", "text"), [({"message": "Hi!", "inner_thoughts": "new"}, "Hi!"), ({"message": "Hi!", "to": "Kim"}, None)]
 )
 def test_send_message_call_without_a_recipient_is_the_answer(given: dict[str, str], text: str | None) -> None:
-    said = answered((says(asks("send_message", given)),))
+    said = answer_of((says(asks("send_message", given)),))
     assert (said.text, said.pending) == (text, text is None)
 
 

@@ -10,7 +10,7 @@ import pytest
 from pandaeval_otel.model import Kind, Message, Reasoning, Span, Text, Trace
 from pandaeval_otel.model.raw import RawSpan
 from pandaeval_otel.normal.evidence import Evidence
-from pandaeval_otel.normal.speech import answered
+from pandaeval_otel.normal.speech import answer_of
 from pandaeval_otel.normal.tool_calls import tool_calls
 from pandaeval_otel.normal.trace import Closing, build_trace, trace_of
 from pandaeval_otel.normal.tree import Tree
@@ -61,13 +61,13 @@ HANDED_OVER = {
 
 @pytest.mark.parametrize("attributes", HANDED_OVER.values(), ids=HANDED_OVER)
 def test_structured_answer_is_the_output(attributes: dict[str, Any]) -> None:
-    text = answered(seen(attributes).output).text
+    text = answer_of(seen(attributes).output).text
     assert text is not None
     assert json.loads(text) == ADDRESS
 
 
 def test_structured_answer_is_text_if_only_the_tool_message_was_captured() -> None:
-    assert answered(seen(gen_ai(PARTS[1:])).output).text == "street='Kai 4' zip='8006'"
+    assert answer_of(seen(gen_ai(PARTS[1:])).output).text == "street='Kai 4' zip='8006'"
 
 
 def test_tool_that_carries_a_structured_answer_is_no_call() -> None:
@@ -103,7 +103,7 @@ def test_agent_without_its_own_text_answers_with_its_last_model_call(output: Any
 @pytest.mark.parametrize("key", ["final_output", "response", "answer", "final_answer", "generation", "result"])
 def test_answer_field_is_the_answer_if_messages_only_repeat_the_question(key: str) -> None:
     span = seen(chain(messages=[{"role": "user", "content": "How much?"}], **{key: "49 EUR."}))
-    assert answered(span.output).text == "49 EUR."
+    assert answer_of(span.output).text == "49 EUR."
 
 
 @pytest.mark.parametrize(
@@ -246,4 +246,4 @@ def test_chunks_of_a_streamed_answer_are_not_repeated(text: str) -> None:
         ],
     ):
         chat = seen({"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(made)})
-        assert answered(chat.output).text == f"{text} today."
+        assert answer_of(chat.output).text == f"{text} today."

@@ -7,9 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from support.architecture import PACKAGES, PAGE, ROOT, arrows, docstring, floors, page, public_classes, rooms
+from support.architecture import (
+    PACKAGES,
+    PAGE,
+    ROOT,
+    docstring,
+    import_layers,
+    package_imports,
+    page,
+    public_classes,
+    subpackages,
+)
 
-ROOMS = [(package, name) for package in PACKAGES for name in rooms(package)]
+ROOMS = [(package, name) for package in PACKAGES for name in subpackages(package)]
 
 
 def test_the_tables_on_the_page_match_the_code() -> None:
@@ -19,22 +29,25 @@ def test_the_tables_on_the_page_match_the_code() -> None:
 
 @pytest.mark.parametrize(("package", "room"), ROOMS)
 def test_a_folder_docstring_has_a_one_sentence_summary_and_ends_with_its_imports(package: str, room: str) -> None:
-    what, *_, last = docstring(rooms(package)[room]).split("\n\n")
+    what, *_, last = docstring(subpackages(package)[room]).split("\n\n")
     assert what.endswith(".")
     assert ". " not in what
-    imported = arrows(package)[room]
+    imported = package_imports(package)[room]
     assert " ".join(last.split()) == (
         f"Imports {', '.join(sorted(imported))}." if imported else "Imports no other room."
     )
 
 
 def test_the_number_of_collector_folders_imports_and_layers_is_limited() -> None:
-    assert len(rooms("pandaeval_collector")) <= 16
+    assert len(subpackages("pandaeval_collector")) <= 16
     assert (
-        sum(len(others & rooms("pandaeval_collector").keys()) for others in arrows("pandaeval_collector").values())
+        sum(
+            len(others & subpackages("pandaeval_collector").keys())
+            for others in package_imports("pandaeval_collector").values()
+        )
         <= 93
     )
-    assert len(floors("pandaeval_collector")) <= 11
+    assert len(import_layers("pandaeval_collector")) <= 11
 
 
 def test_public_class_names_are_unique() -> None:
@@ -43,7 +56,7 @@ def test_public_class_names_are_unique() -> None:
 
 def test_packages_contain_only_folders_and_public_modules() -> None:
     for package, folder in PACKAGES.items():
-        found = {path.name for path in folder.iterdir()} - {"__pycache__", *rooms(package)}
+        found = {path.name for path in folder.iterdir()} - {"__pycache__", *subpackages(package)}
         assert found <= {"__init__.py", "py.typed", "stats.py", "_proto"}
 
 

@@ -14,7 +14,7 @@ from pandaeval_collector.config._tree import keys
 from pandaeval_collector.scoring.registry import GRADERS, registry
 from pandaeval_otel.processor.settings import VARIABLES
 from support.api_page import document
-from support.commands import whole
+from support.commands import whole_app
 from support.own_metrics import ATTRIBUTES, instruments, prometheus_name
 from support.upgrade_page import named_now
 
@@ -50,7 +50,7 @@ def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
         yield from _commands(inner, (*path, name))
 
 
-_COMMANDS = dict(_commands(get_command(whole())))
+_COMMANDS = dict(_commands(get_command(whole_app())))
 
 
 def _name(page: Path) -> str:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from support.commands import whole
+from support.commands import whole_app
 from support.prose import docstrings, literals, percentile, read
 
 ROOT = Path(__file__).parents[3]
@@ -157,7 +157,7 @@ def test_the_lint_finds_banned_forms(tmp_path: Path) -> None:
 
 def test_summaries_of_commands_fit_their_column() -> None:
     found = []
-    for path, command in _tree(get_command(whole())):
+    for path, command in _tree(get_command(whole_app())):
         first = " ".join((command.help or "").split("\n\n")[0].split())
         found += [f"{path}: {first}"] if len(first) > 60 and path != "pandaeval" else []
         texts = [getattr(option, "help", None) or "" for option in command.params]

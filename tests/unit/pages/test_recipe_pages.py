@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from pandaeval_collector.config import load
 from pandaeval_lab.replay.files import Input, Request
-from support.commands import whole
+from support.commands import whole_app
 from support.deploy import DEPLOY, ROOT, check, read
 
 DOCS = ROOT / "docs"
@@ -77,7 +77,7 @@ def test_commands_of_pipelines_with_repeated_trials_exist() -> None:
 
 
 def _commands() -> Iterator[Any]:
-    for command in get_command(whole()).commands.values():  # type: ignore[attr-defined]
+    for command in get_command(whole_app()).commands.values():  # type: ignore[attr-defined]
         yield command
         for inner in getattr(command, "commands", {}).values():
             inner.name = f"{command.name} {inner.name}"

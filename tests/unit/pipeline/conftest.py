@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.one_word import one_word_per_id
+from support.one_word import one_outcome_per_id
 
 
 @pytest.fixture(autouse=True)
 def _one_word_per_id() -> Iterator[None]:
-    with one_word_per_id():
+    with one_outcome_per_id():
         yield

@@ -25,12 +25,12 @@ from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, 
 from pandaeval_collector.store import Store
 from pandaeval_otel.model import Trigger
 from support.chained import turn
-from support.doors import until
 from support.embedder import WordEmbedder
 from support.judged import ScriptedConfidence
 from support.line import in_session
 from support.line_here import LineHere, filed_through
 from support.made_traces import Composer, MadeTrace
+from support.receivers import until
 
 
 class Pending:

@@ -16,9 +16,9 @@ from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.store import ResultRow, WriteSet
-from support.doors import until
-from support.line import RunningLine, as_file, in_session
+from support.line import RunningPipeline, as_file, in_session
 from support.made_traces import Composer, MadeTrace
+from support.receivers import until
 
 QUIET = 11.0
 """Seconds from a root's end until its trace is due."""
@@ -27,7 +27,7 @@ QUIET = 11.0
 class Held:
     """Commits that wait for :meth:`go`."""
 
-    def __init__(self, line: RunningLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, line: RunningPipeline, monkeypatch: pytest.MonkeyPatch) -> None:
         self._commit = line.store.commit
         self.waiting: list[tuple[WriteSet, Future[list[ResultRow]]]] = []
         self.filed: list[int] = []
@@ -82,7 +82,7 @@ async def test_each_batch_is_committed_before_the_next_batch_is_decided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traces = made(9)
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         held = Held(line, monkeypatch)
         for trace in traces:
             await line.send(trace)
@@ -105,7 +105,7 @@ async def test_traces_of_a_batch_that_cannot_be_committed_are_decided_one_by_one
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traces = made(6)
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         held = Held(line, monkeypatch)
         for trace in traces:
             await line.send(trace)
@@ -124,7 +124,7 @@ async def test_traces_of_a_batch_that_cannot_be_committed_are_decided_one_by_one
 async def test_a_decision_is_committed_even_if_its_caller_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         held = Held(line, monkeypatch)
         first = asyncio.create_task(line.pipeline.commit(partial(touching, "a")))
         await until(lambda: bool(held.waiting))
@@ -141,7 +141,7 @@ async def test_traces_that_become_due_during_a_commit_are_in_the_next_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traces = made(3)
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         held = Held(line, monkeypatch)
         await line.send(traces[0])
         line.now += QUIET

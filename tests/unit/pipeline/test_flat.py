@@ -11,7 +11,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from pandaeval_collector.pipeline.timing import Timing
-from support.line import RunningLine
+from support.line import RunningPipeline
 from support.made_traces import Composer
 
 _TRACES = 40
@@ -21,7 +21,7 @@ _OTHERS = (type, ModuleType, FunctionType, sqlite3.Connection)
 
 async def test_no_collection_grows_with_the_number_of_decided_traces(tmp_path: Path) -> None:
     composer = Composer(5)
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         await _decided(line, composer, _TRACES)
         before = _sizes(line.pipeline, spared=[line.embedder])
         await _decided(line, composer, 3 * _TRACES)
@@ -41,7 +41,7 @@ async def test_upkeep_frees_objects_in_reference_cycles(tmp_path: Path) -> None:
         node.next = node  # type: ignore[attr-defined]
         left = weakref.ref(node)
         del node
-        async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
+        async with RunningPipeline(tmp_path, Timing(upkeep=1.0)) as line:
             await line.wait(0.5)
             assert left() is not None
             await line.wait(2.0)
@@ -50,7 +50,7 @@ async def test_upkeep_frees_objects_in_reference_cycles(tmp_path: Path) -> None:
         gc.enable()
 
 
-async def _decided(line: RunningLine, composer: Composer, traces: int) -> None:
+async def _decided(line: RunningPipeline, composer: Composer, traces: int) -> None:
     for _ in range(traces):
         await line.send(composer.trace())
     await line.settle()

@@ -16,7 +16,7 @@ from pandaeval_collector.store.connection import FILE_NAME
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.series import EVALUATIONS, REVISIONS, SCORE
 from pandaeval_otel.model import Trigger
-from support.line import RunningLine, as_file, in_session
+from support.line import RunningPipeline, as_file, in_session
 from support.made_traces import Composer, MadeTrace
 from support.results import result
 
@@ -30,7 +30,7 @@ def in_one_session(number: int) -> list[MadeTrace]:
     return [in_session(trace, "s") for trace in made if trace.session is not None][:number]
 
 
-def of_session(line: RunningLine, metric: str = "agent_reliability") -> list[dict[str, Any]]:
+def of_session(line: RunningPipeline, metric: str = "agent_reliability") -> list[dict[str, Any]]:
     return [each for each in line.results() if each["level"] == "session" and each["metric"] == metric]
 
 
@@ -38,7 +38,7 @@ def told(results: list[dict[str, Any]]) -> list[tuple[int, bool, str]]:
     return [(each["revision"], each["final"], each["trigger"]) for each in results]
 
 
-def counted(line: RunningLine, instrument: str) -> int:
+def counted(line: RunningPipeline, instrument: str) -> int:
     """Return how often a session entered a series."""
     database = sqlite3.connect(line.store.path / FILE_NAME)
     try:
@@ -94,7 +94,7 @@ class TestWhenProvisionalScoresAreDue:
 class TestProvisionalScores:
     async def test_final_scores_replace_provisional_scores_when_the_session_closes(self, tmp_path: Path) -> None:
         first, second = in_one_session(2)
-        async with RunningLine(tmp_path, TIMING) as line:
+        async with RunningPipeline(tmp_path, TIMING) as line:
             await line.send(first)
             await line.wait(DECIDED)
             assert of_session(line) == []
@@ -117,7 +117,7 @@ class TestProvisionalScores:
 
     async def test_provisional_scores_are_not_counted_in_series(self, tmp_path: Path) -> None:
         traces = in_one_session(2)
-        async with RunningLine(tmp_path, TIMING) as line:
+        async with RunningPipeline(tmp_path, TIMING) as line:
             for trace in traces:
                 await line.send(trace)
                 await line.wait(DECIDED)
@@ -129,7 +129,7 @@ class TestProvisionalScores:
 
     async def test_a_session_that_continues_after_it_closed_gets_provisional_scores(self, tmp_path: Path) -> None:
         first, second = in_one_session(2)
-        async with RunningLine(tmp_path, TIMING) as line:
+        async with RunningPipeline(tmp_path, TIMING) as line:
             await line.send(first)
             await line.wait(DECIDED)
             await line.wait(IDLE)
@@ -143,7 +143,7 @@ class TestProvisionalScores:
 
     async def test_a_provisional_score_is_listed_as_not_final(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path, TIMING) as line:
+        async with RunningPipeline(tmp_path, TIMING) as line:
             await line.send(trace)
             await line.wait(DECIDED)
             await line.wait(QUIET)
@@ -158,7 +158,7 @@ class TestProvisionalScores:
     ) -> None:
         [trace] = in_one_session(1)
         other = in_session(in_one_session(2)[1], "other")
-        async with RunningLine(tmp_path, TIMING) as line:
+        async with RunningPipeline(tmp_path, TIMING) as line:
             whole = line.line
             score = whole.scores.score
 
@@ -183,7 +183,7 @@ class TestCrashes:
 
     async def test_a_restart_does_not_repeat_a_provisional_score(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path, TIMING) as line:
+        async with RunningPipeline(tmp_path, TIMING) as line:
             await line.send(trace)
             await line.wait(DECIDED)
             await line.wait(QUIET)
@@ -196,7 +196,7 @@ class TestCrashes:
 
     async def test_a_missing_provisional_score_is_made_after_a_restart(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path, TIMING) as line:
+        async with RunningPipeline(tmp_path, TIMING) as line:
             await line.send(trace)
             await line.wait(DECIDED)
             await line.restart()

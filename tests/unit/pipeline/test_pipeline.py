@@ -26,11 +26,11 @@ from pandaeval_collector.store import Chunk, StoreFullError
 from pandaeval_otel.assembly import CloseRules
 from support.database import open_database
 from support.disk import failing_disk
-from support.doors import until
 from support.embedder import WordEmbedder
-from support.line import RunningLine, as_file, cut, in_session
+from support.line import RunningPipeline, as_file, cut, in_session
 from support.made_traces import Composer, MadeTrace
 from support.own_output import output_about
+from support.receivers import until
 from support.wire_bytes import tiny_spans
 
 QUIET = 11.0
@@ -51,7 +51,7 @@ class TestSameResultsInAnyOrder:
         traces = [composer.trace() for _ in range(40)]
         parts = [(trace, part) for trace in traces for part in cut(trace, chance)]
         chance.shuffle(parts)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             for trace, part in parts:
                 await line.send(trace, part)
                 if chance.random() < 0.2:
@@ -64,7 +64,7 @@ class TestSameResultsInAnyOrder:
 
     async def test_answers_are_compared_across_the_batches_of_a_file(self, tmp_path: Path) -> None:
         traces = in_one_session(150, spans=2)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             for number, trace in enumerate(traces):
                 await line.send(trace)
                 if number % 25 == 0:
@@ -76,7 +76,7 @@ class TestSameResultsInAnyOrder:
         self, tmp_path: Path
     ) -> None:
         first, second, third = in_one_session(3)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             for trace in (second, third, first):
                 await line.send(trace)
                 await line.wait(QUIET)
@@ -93,7 +93,7 @@ class TestSameResultsInAnyOrder:
 
     async def test_unchanged_results_are_not_stored_again(self, tmp_path: Path) -> None:
         first, second = in_one_session(2)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             for trace in (first, second, first, second):
                 await line.send(trace)
                 await line.wait(QUIET)
@@ -104,7 +104,7 @@ class TestSameResultsInAnyOrder:
     async def test_late_spans_can_move_a_trace_to_another_session(self, tmp_path: Path) -> None:
         first, second, third = in_one_session(3)
         moved = in_session(first, "elsewhere", first.spans[-1:])  # the late root names another session
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(moved, moved.spans[:-1])
             await line.wait(200)
             await line.send(second)
@@ -123,7 +123,7 @@ class TestSameResultsInAnyOrder:
 class TestLateSpans:
     async def test_a_late_span_makes_a_new_revision(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(trace, trace.spans[1:])
             await line.wait(QUIET)
             assert await line.send(trace, trace.spans[:1]) == Accepted()
@@ -135,7 +135,7 @@ class TestLateSpans:
     async def test_late_spans_are_rejected_and_counted_if_reopening_is_disabled(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
         timing = Timing(CloseRules(reopen_delays=()))
-        async with RunningLine(tmp_path, timing) as line:
+        async with RunningPipeline(tmp_path, timing) as line:
             await line.send(trace, trace.spans[1:])
             await line.wait(QUIET)
             answer = await line.send(trace, trace.spans)
@@ -149,7 +149,7 @@ class TestLateSpans:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path, Timing(CloseRules(reopen_delays=()))) as line:
+        async with RunningPipeline(tmp_path, Timing(CloseRules(reopen_delays=()))) as line:
             await line.send(trace, trace.spans[1:])
             held = hold_appends(line, monkeypatch)
             sending = asyncio.create_task(line.send(trace, trace.spans[:1]))
@@ -163,7 +163,7 @@ class TestLateSpans:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(trace, trace.spans[1:])
             held = hold_appends(line, monkeypatch)
             sending = asyncio.create_task(line.send(trace, trace.spans[:1]))
@@ -176,7 +176,7 @@ class TestLateSpans:
 
     async def test_a_reopened_trace_keeps_its_spans_after_the_late_window(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path, Timing(late_window=0.0, upkeep=QUIET + 1)) as line:
+        async with RunningPipeline(tmp_path, Timing(late_window=0.0, upkeep=QUIET + 1)) as line:
             await line.send(trace, trace.spans[1:])
             await line.wait(QUIET)
             await line.send(trace, trace.spans[:1])
@@ -188,7 +188,7 @@ class TestLateSpans:
 
     async def test_spans_after_the_late_window_are_rejected(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path, Timing(late_window=0.0, upkeep=QUIET + 1)) as line:
+        async with RunningPipeline(tmp_path, Timing(late_window=0.0, upkeep=QUIET + 1)) as line:
             await line.send(trace, trace.spans[1:])
             await line.wait(QUIET)
             await line.wait(2.0)
@@ -200,7 +200,7 @@ class TestCaps:
     async def test_a_huge_trace_is_cut_like_the_same_trace_in_a_file(self, tmp_path: Path, rules: CloseRules) -> None:
         huge, other = Composer(1).trace(400), Composer(2).trace(5)
         parts = [huge.spans[start : start + 30] for start in range(0, 400, 30)]
-        async with RunningLine(tmp_path, Timing(rules)) as line:
+        async with RunningPipeline(tmp_path, Timing(rules)) as line:
             answers = [await line.send(huge, part) for part in parts]
             await line.send(other)
             await line.settle()
@@ -227,7 +227,7 @@ class TestTrouble:
         metrics["trace.coherence"] = replace(metrics["trace.coherence"], evaluate=fail)
         monkeypatch.setattr(evaluator_module, "registry", lambda modules: metrics)
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(trace)
             await line.settle()
             [failed] = line.of(trace, "coherence")
@@ -248,7 +248,7 @@ class TestTrouble:
         )
         monkeypatch.setattr(evaluator_module, "registry", lambda modules: {**registry(), moody.key: moody})
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(trace)
             await line.settle()
             turns = line.of(trace, "moody")
@@ -260,7 +260,7 @@ class TestTrouble:
         good, bad = in_one_session(2)
         text = next(a.value.string_value for a in bad.spans[-1].attributes if a.key == "gen_ai.output.messages")
         answer = text.split('"content": "')[1].split('"')[0]
-        async with RunningLine(tmp_path, embedder=WordEmbedder(fail_on=answer)) as line:
+        async with RunningPipeline(tmp_path, embedder=WordEmbedder(fail_on=answer)) as line:
             await line.send(good)
             await line.send(bad)
             await line.settle()
@@ -271,7 +271,7 @@ class TestTrouble:
 
     async def test_an_unreadable_trace_is_quarantined_once(self, tmp_path: Path) -> None:
         bad, good = in_one_session(2)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(bad)
             await line.send(good)
             damage(line, bad)
@@ -286,7 +286,7 @@ class TestTrouble:
     @pytest.mark.parametrize("restarted", [False, True])
     async def test_a_trace_that_was_changed_on_disk_is_not_scored(self, tmp_path: Path, restarted: bool) -> None:
         bad, good = in_one_session(2)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(bad)
             await line.send(good)
             change_a_letter(line, bad)
@@ -302,7 +302,7 @@ class TestTrouble:
 
     async def test_the_pipeline_starts_with_damaged_spans(self, tmp_path: Path) -> None:
         bad, good = in_one_session(2)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(bad)
             await line.send(good)
             damage(line, bad)
@@ -321,7 +321,7 @@ class TestTrouble:
         monkeypatch.setattr(deciding_module, "RETRY_SECONDS", 0.01)
         failures = failing_disk(monkeypatch)
         traces = in_one_session(3)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             for trace in traces:
                 await line.send(trace)
             failures[statement] = 4
@@ -336,7 +336,7 @@ class TestTrouble:
         monkeypatch.setattr(deciding_module, "RETRY_SECONDS", 0.01)
         failures = failing_disk(monkeypatch)
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(trace)
             failures["COMMIT"] = 1_000_000
             line.now += 3600
@@ -354,7 +354,7 @@ class TestTrouble:
     ) -> None:
         failures = failing_disk(monkeypatch)
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             failures[statement] = 1_000_000  # the pipeline's own writes fail as well
             for _ in range(2):
                 with pytest.raises(Overloaded, match="is not writable now"):
@@ -369,7 +369,7 @@ class TestTrouble:
     ) -> None:
         failures = failing_disk(monkeypatch)
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(trace, trace.spans[1:])
             await line.wait(QUIET)
             failures["SELECT trace_id, revision"] = 1
@@ -383,7 +383,7 @@ class TestTrouble:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
+        async with RunningPipeline(tmp_path, Timing(upkeep=1.0)) as line:
             await line.wait(0.0)
             held = Future[int]()
             monkeypatch.setattr(line.store, "forget", lambda *_, **__: held)
@@ -398,7 +398,7 @@ class TestTrouble:
     async def test_a_stop_does_not_wait_for_a_long_deletion(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
+        async with RunningPipeline(tmp_path, Timing(upkeep=1.0)) as line:
             await line.wait(0.0)
             forget, steps = line.store.forget, list[int]()
 
@@ -417,7 +417,7 @@ class TestTrouble:
     async def test_a_failed_upkeep_does_not_stop_scoring(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         failures = failing_disk(monkeypatch)
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path, Timing(upkeep=1.0)) as line:
+        async with RunningPipeline(tmp_path, Timing(upkeep=1.0)) as line:
             failures["SELECT trace_id, chunks, no FROM traces WHERE decided_at"] = 2
             for _ in range(4):
                 await line.wait(2.0)
@@ -431,7 +431,7 @@ class TestTrouble:
     ) -> None:
         failures = failing_disk(monkeypatch, sqlite3.DatabaseError("database disk image is malformed"))
         first, second = in_one_session(2)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(first)
             failures["COMMIT"] = 2  # the decision, then the quarantine
             await line.wait(QUIET)
@@ -448,7 +448,7 @@ class TestTrouble:
             raise ZeroDivisionError("a bug")
 
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path, on_results=fail) as line:
+        async with RunningPipeline(tmp_path, on_results=fail) as line:
             await line.send(trace)
             await line.settle()
             assert line.telemetry.total("pandaeval.traces", "failed") == 0
@@ -456,7 +456,7 @@ class TestTrouble:
 
     async def test_a_session_that_cannot_be_scored_does_not_stop_the_pipeline(self, tmp_path: Path) -> None:
         first, second = in_session(in_one_session(1)[0], "broken"), in_one_session(2)[1]
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(first)
             await line.send(second)
             await line.wait(QUIET)
@@ -469,7 +469,7 @@ class TestTrouble:
 class TestStopping:
     async def test_open_traces_and_sessions_are_resumed_after_a_restart(self, tmp_path: Path) -> None:
         first, second, third = in_one_session(3)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(first)
             await line.wait(QUIET)
             await line.send(second)
@@ -483,7 +483,7 @@ class TestStopping:
 
     async def test_downtime_does_not_count_as_idle_time(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(trace)
             line.now += QUIET - 2
             await line.restart()
@@ -494,7 +494,7 @@ class TestStopping:
 
     async def test_a_stop_can_decide_open_traces(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(trace)
             await line.pipeline.stop(decide=True)
             assert {each["trigger"] for each in line.results()} == {"shutdown"}
@@ -502,7 +502,7 @@ class TestStopping:
 
     async def test_spans_are_refused_after_a_stop(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.pipeline.stop()
             with pytest.raises(Draining):
                 await line.send(trace)
@@ -510,7 +510,7 @@ class TestStopping:
 
 class TestIntake:
     async def test_bytes_that_are_no_request_are_malformed(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             with pytest.raises(Malformed):
                 await line.pipeline.traces(b"\xff" * 20)
 
@@ -518,13 +518,13 @@ class TestIntake:
         spans = tiny_spans(6_000, traces=3_000)
         open_items, residuals = set(), set()
 
-        async def look(line: RunningLine) -> None:
+        async def look(line: RunningPipeline) -> None:
             while True:
                 open_items.add(line.pipeline.open_items)
                 residuals.add(residual(line.telemetry, line.pipeline.open_items))
                 await asyncio.sleep(0)
 
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             looking = asyncio.create_task(look(line))
             assert await line.pipeline.traces(spans, large=True) == Accepted()
             looking.cancel()
@@ -539,7 +539,7 @@ class TestIntake:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         spans = tiny_spans(2_500, traces=2_500)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             sizes: list[int] = []
             append = line.store.append
 
@@ -563,7 +563,7 @@ class TestIntake:
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         first, second = Composer(3).trace(), Composer(4).trace()
-        async with RunningLine(tmp_path, Timing(upkeep=1e9, open_bytes=1000)) as line:
+        async with RunningPipeline(tmp_path, Timing(upkeep=1e9, open_bytes=1000)) as line:
             await line.send(first)
             await line.restart()
             for _ in range(3):
@@ -578,7 +578,7 @@ class TestIntake:
 
     @pytest.mark.parametrize("dense", [b"\x0a\0" * 6_000, b"\x0a\x04\x12\0\x12\0" * 2_000, tiny_spans(5_000)])
     async def test_a_dense_request_is_accepted_only_as_a_large_request(self, tmp_path: Path, dense: bytes) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             with pytest.raises(Dense):
                 await line.pipeline.traces(dense)
             with pytest.raises(Dense):
@@ -588,7 +588,7 @@ class TestIntake:
 
     async def test_own_output_is_counted_and_ignored(self, tmp_path: Path) -> None:
         request = output_about(in_one_session(1)).traces
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             assert await line.pipeline.traces(request.SerializeToString()) == Accepted()
             sent = len(request.resource_spans[0].scope_spans[0].spans)
             assert line.telemetry.total("pandaeval.spans", "own_output") == sent > 0
@@ -598,14 +598,14 @@ class TestIntake:
         [trace] = in_one_session(1)
         request = trace.request()
         request.resource_spans[0].scope_spans[0].spans[0].span_id = b""
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             answer = await line.pipeline.traces(request.SerializeToString())
             assert answer.rejected == 1
             assert line.telemetry.total("pandaeval.spans", "stored") == len(trace.spans) - 1
 
     async def test_repeated_spans_do_not_keep_a_trace_open(self, tmp_path: Path) -> None:
         [trace] = in_one_session(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(trace)
             for _ in range(3):
                 await line.wait(4.0)
@@ -614,7 +614,7 @@ class TestIntake:
 
     async def test_a_cancelled_request_does_not_affect_other_requests(self, tmp_path: Path) -> None:
         first, second = in_one_session(2)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             sending = asyncio.create_task(line.send(first))
             await asyncio.sleep(0)
             sending.cancel()
@@ -624,18 +624,18 @@ class TestIntake:
             assert line.standing() == as_file([first, second])
 
 
-def members(line: RunningLine, session: str) -> list[bytes]:
+def members(line: RunningPipeline, session: str) -> list[bytes]:
     """Return a session's traces in order."""
     return [row.trace_id for row in line.store.reads.session_traces(session)]
 
 
-def damage(line: RunningLine, trace: MadeTrace) -> None:
+def damage(line: RunningPipeline, trace: MadeTrace) -> None:
     """Make a trace's spans unreadable."""
     with open_database(line.folder / "pandaeval.db") as connection:
         connection.execute("UPDATE chunks SET data = x'ffff' WHERE trace_id = ?", (trace.trace_id,))
 
 
-def change_a_letter(line: RunningLine, trace: MadeTrace) -> None:
+def change_a_letter(line: RunningPipeline, trace: MadeTrace) -> None:
     with open_database(line.folder / "pandaeval.db") as connection:
         for id_, packed, data in connection.execute(
             "SELECT id, packed, data FROM chunks WHERE trace_id = ?", (trace.trace_id,)
@@ -647,14 +647,14 @@ def change_a_letter(line: RunningLine, trace: MadeTrace) -> None:
             connection.execute("UPDATE chunks SET data = ? WHERE id = ?", (stored, id_))
 
 
-def spoil_session(line: RunningLine, session: str) -> None:
+def spoil_session(line: RunningPipeline, session: str) -> None:
     with open_database(line.folder / "pandaeval.db") as connection:
         connection.execute(
             "UPDATE members SET body = '{}' WHERE session = (SELECT no FROM sessions WHERE session_id = ?)", (session,)
         )
 
 
-def hold_appends(line: RunningLine, monkeypatch: pytest.MonkeyPatch) -> list[Future[None]]:
+def hold_appends(line: RunningPipeline, monkeypatch: pytest.MonkeyPatch) -> list[Future[None]]:
     """Delay acknowledgements of stored chunks."""
     held: list[Future[None]] = []
     append = line.store.append

@@ -13,10 +13,10 @@ from pandaeval_collector.receivers import Draining, Overloaded
 from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace
 from pandaeval_otel.assembly import CloseRules
 from support.disk import failing_disk
-from support.doors import until
-from support.line import RunningLine, as_file, in_session
+from support.line import RunningPipeline, as_file, in_session
 from support.made_traces import Composer, MadeTrace
 from support.own_output import output_about
+from support.receivers import until
 
 
 def made(number: int, seed: int = 1) -> list[MadeTrace]:
@@ -32,7 +32,7 @@ def submitted(trace: MadeTrace, *, fragment: bool = False, session_end: bool = F
     )
 
 
-def assert_accounted(line: RunningLine, decoded: int) -> None:
+def assert_accounted(line: RunningPipeline, decoded: int) -> None:
     counts = {key[1:]: n for key, n in line.telemetry.counts().items() if key[0] == "pandaeval.spans"}
     assert counts.pop(("decoded", "")) == decoded == sum(counts.values())
 
@@ -40,7 +40,7 @@ def assert_accounted(line: RunningLine, decoded: int) -> None:
 class TestTraces:
     async def test_submitted_traces_are_decided_at_once_with_the_results_of_a_file(self, tmp_path: Path) -> None:
         traces = made(20)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             assert await line.pipeline.submit([submitted(trace) for trace in traces]) == [""] * 20
             await line.wait(0)
             assert {each["trigger"] for each in line.results()} == {"explicit"}
@@ -50,7 +50,7 @@ class TestTraces:
 
     async def test_a_fragment_is_not_decided_at_once(self, tmp_path: Path) -> None:
         (trace,) = made(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.pipeline.submit([submitted(trace, fragment=True)])
             await line.wait(5)
             assert not line.results()
@@ -59,7 +59,7 @@ class TestTraces:
 
     async def test_submitting_a_trace_twice_changes_nothing(self, tmp_path: Path) -> None:
         (trace,) = made(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             for _ in range(2):
                 assert await line.pipeline.submit([submitted(trace)]) == [""]
                 await line.wait(0)
@@ -68,7 +68,7 @@ class TestTraces:
 
     async def test_a_restart_remembers_that_a_trace_is_complete(self, tmp_path: Path) -> None:
         (trace,) = made(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.pipeline.submit([submitted(trace)])
             await line.restart()
             await line.wait(0)
@@ -76,7 +76,7 @@ class TestTraces:
 
     async def test_a_restart_loses_no_spans_of_a_fragment(self, tmp_path: Path) -> None:
         (trace,) = made(1)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.pipeline.submit([submitted(trace, fragment=True)])
             await line.restart()
             await line.settle()
@@ -99,7 +99,7 @@ class TestRejections:
         self, tmp_path: Path, spoil: object, reason: str
     ) -> None:
         first, bad, last = made(3)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             assert callable(spoil)
             reasons = await line.pipeline.submit([submitted(first), spoil(bad, last), submitted(last)])
             assert [each.partition(":")[0] for each in reasons] == ["", reason, ""]
@@ -111,7 +111,7 @@ class TestRejections:
     async def test_spans_after_a_final_decision_are_rejected_as_late(self, tmp_path: Path) -> None:
         trace, other = made(2)
         early = MadeTrace(trace.trace_id, trace.session, trace.service, trace.spans[:2])
-        async with RunningLine(tmp_path, Timing(CloseRules(max_spans=2), upkeep=1e9)) as line:
+        async with RunningPipeline(tmp_path, Timing(CloseRules(max_spans=2), upkeep=1e9)) as line:
             await line.pipeline.submit([submitted(early)])
             await line.wait(0)
             reasons = await line.pipeline.submit([submitted(trace), submitted(other)])
@@ -121,7 +121,7 @@ class TestRejections:
     async def test_the_collectors_own_output_is_ignored(self, tmp_path: Path) -> None:
         (trace,) = made(1)
         request = output_about([trace]).traces
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             assert await line.pipeline.submit(
                 [CompletedTrace(trace_id=trace.trace_id, spans=request.SerializeToString())]
             ) == [""]
@@ -133,7 +133,7 @@ class TestRejections:
     ) -> None:
         (trace,) = made(1)
         failures = failing_disk(monkeypatch)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             failures["COMMIT"] = 100
             with pytest.raises(Overloaded):
                 await line.pipeline.submit([submitted(trace)])
@@ -145,12 +145,12 @@ class TestRejections:
 
 
 class TestSessionEnds:
-    async def _sessions(self, line: RunningLine) -> list[str]:
+    async def _sessions(self, line: RunningPipeline) -> list[str]:
         return [each["session_id"] for each in line.results() if each["level"] == "session"]
 
     async def test_a_session_ends_after_all_its_traces_are_decided(self, tmp_path: Path) -> None:
         first, second = (in_session(trace, "s") for trace in _with_session(2))
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.pipeline.submit([submitted(first, fragment=True), submitted(second, session_end=True)])
             await line.wait(1)
             assert not await self._sessions(line)
@@ -162,7 +162,7 @@ class TestSessionEnds:
 
     async def test_a_session_end_can_be_submitted_without_a_trace(self, tmp_path: Path) -> None:
         (trace,) = (in_session(trace, "s") for trace in _with_session(1))
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.pipeline.submit([submitted(trace)])
             await line.wait(0)
             assert await line.pipeline.submit([CompletedTrace(session_id="s", session_end=True)]) == [""]
@@ -174,7 +174,7 @@ class TestSessionEnds:
         self, tmp_path: Path, restarts_after_end: int
     ) -> None:
         first, second = (in_session(trace, "s") for trace in _with_session(2))
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.pipeline.submit([submitted(first, fragment=True), submitted(second, session_end=True)])
             for _ in range(restarts_after_end):
                 await line.restart()
@@ -192,7 +192,7 @@ class TestSessionEnds:
 
     async def test_a_restart_remembers_a_session_end_submitted_without_a_trace(self, tmp_path: Path) -> None:
         (trace,) = (in_session(trace, "s") for trace in _with_session(1))
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.pipeline.submit([submitted(trace)])
             await line.wait(0)
             await line.pipeline.submit([CompletedTrace(session_id="s", session_end=True)])
@@ -201,7 +201,7 @@ class TestSessionEnds:
             assert await self._sessions(line) == ["s"]
 
     async def test_the_end_of_an_unknown_session_is_forgotten(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.pipeline.submit([CompletedTrace(session_id="nobody's", session_end=True)])
             assert line.store.reads.endings() == ["nobody's"]
             await line.wait(0)

@@ -14,7 +14,7 @@ from pandaeval_collector.receivers.admission import Admission
 from pandaeval_collector.receivers.bind import Address
 from pandaeval_collector.receivers.health import health_app
 from pandaeval_collector.receivers.otlp_http import otlp_http_app
-from support.doors import CountingTelemetry, RecordingIngest, http_door
+from support.receivers import CountingTelemetry, RecordingIngest, http_receiver
 
 OURS = ["localhost", "LOCALHOST:4328", "localhost.:4328", "a.localhost", "127.0.0.1:80", "[::1]", "[::1]:4328"]
 OURS += ["Evals.Example", "evals.example:443", "192.168.0.7:4328"]
@@ -83,7 +83,7 @@ def test_without_a_list_of_hosts_any_host_and_origin_is_accepted() -> None:
 @pytest.mark.parametrize("hosts", [None, ()])
 async def test_a_request_with_two_host_headers_is_rejected(hosts: tuple[str, ...] | None) -> None:
     ingest = RecordingIngest()
-    async with http_door(ingest, hosts=hosts) as where:
+    async with http_receiver(ingest, hosts=hosts) as where:
         assert await _answered(where, ["localhost"]) == 200
         assert await _answered(where, ["localhost", "evil.example"]) == 400
         assert await _answered(where, ["localhost", "localhost"]) == 400

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from pandaeval_collector.base.errors import UserError
 from pandaeval_lab import MockedToolError, mocked
 from pandaeval_lab.cases.files import read_suite
-from pandaeval_lab.cases.graders import unanswered
+from pandaeval_lab.cases.graders import mock_warnings
 from pandaeval_lab.cases.mocks import MockAnswer, Mocks
 from pandaeval_lab.cases.model import Case
 from pandaeval_lab.cases.trial import function
@@ -287,7 +287,7 @@ def test_expected_calls_without_a_matching_mock_are_reported(tmp_path: Path) -> 
         for id_, how in told.items()
     ]
     (tmp_path / "suite.yaml").write_text("cases:\n" + "\n".join(cases))
-    (notice,) = unanswered(read_suite(tmp_path / "suite.yaml"))
+    (notice,) = mock_warnings(read_suite(tmp_path / "suite.yaml"))
     assert notice == "refused: no mock fits the expected calls of pay; add their results to mocks"
 
 

@@ -15,7 +15,7 @@ from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.runs import RunRow
 from support.evaluation_runs import evaluation_runs
-from support.line import RunningLine
+from support.line import RunningPipeline
 from support.made_traces import Composer
 
 TRACES = 24
@@ -50,7 +50,7 @@ async def test_a_run_can_be_cancelled_while_its_process_starts(tmp_path: Path, m
         await go.wait()
         return await starting(*arguments)
 
-    async with RunningLine(tmp_path / "live") as line:
+    async with RunningPipeline(tmp_path / "live") as line:
         composer = Composer(11)
         for _ in range(TRACES):
             await line.send(composer.trace())

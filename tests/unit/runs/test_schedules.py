@@ -14,7 +14,7 @@ from pandaeval_collector.runs.spec import RunSpec, choose
 from pandaeval_collector.show.api.run_shapes import ScheduleShape
 from pandaeval_collector.store import Store
 from pandaeval_collector.store.runs import RunRow
-from support.line import RunningLine
+from support.line import RunningPipeline
 from support.made_traces import Composer
 
 HOURLY = "0 * * * *"
@@ -50,7 +50,7 @@ def test_cron_is_checked_and_read_in_utc() -> None:
 
 async def test_a_schedule_that_never_fires_does_not_block_other_schedules(tmp_path: Path) -> None:
     assert next_time("0 0 31 2 *", BEGAN) is None
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         firing = Firing(line.store)
         await line.send(Composer(3).trace())
         await line.wait(20)
@@ -62,7 +62,7 @@ async def test_a_schedule_that_never_fires_does_not_block_other_schedules(tmp_pa
 
 
 async def test_a_firing_covers_the_traces_decided_since_the_last_firing(tmp_path: Path) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         composer, firing = Composer(3), Firing(line.store)
         early = composer.trace()
         await line.send(early, early.spans[1:])

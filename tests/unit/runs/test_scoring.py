@@ -16,12 +16,12 @@ from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.runs import RunBatch
 from pandaeval_lab.replay.estimates import Counted, estimate, sample_of
 from pandaeval_lab.replay.run_process import BatchScorer
-from support.line import RunningLine, Standing, ids_and_scores
+from support.line import RunningPipeline, Standing, ids_and_scores
 from support.made_traces import Composer
 
 
 async def _scored(
-    line: RunningLine, folder: Path, batches: Sequence[Sequence[tuple[int, int]]], sessions: bool
+    line: RunningPipeline, folder: Path, batches: Sequence[Sequence[tuple[int, int]]], sessions: bool
 ) -> list[RunBatch]:
     (folder / "0").mkdir(parents=True)  # left behind by a killed process
     clock = line.store.clock
@@ -40,7 +40,7 @@ def _standing(found: Sequence[RunBatch]) -> Standing:
 
 
 async def test_any_split_into_batches_gives_the_live_results(tmp_path: Path) -> None:
-    async with RunningLine(tmp_path / "live") as line:
+    async with RunningPipeline(tmp_path / "live") as line:
         composer = Composer(11)
         for _ in range(30):
             await line.send(composer.trace())
@@ -60,7 +60,7 @@ async def test_any_split_into_batches_gives_the_live_results(tmp_path: Path) -> 
 
 
 async def test_a_trace_that_is_no_longer_stored_fails_as_gone(tmp_path: Path) -> None:
-    async with RunningLine(tmp_path / "live") as line:
+    async with RunningPipeline(tmp_path / "live") as line:
         await line.send(Composer(12).trace())
         await line.settle()
         ((no, session),) = _items(line.store)

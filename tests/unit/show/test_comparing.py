@@ -14,12 +14,12 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.show.api.app import alone
-from pandaeval_collector.show.api.client import Asker
+from pandaeval_collector.show.api.app import read_only_app
+from pandaeval_collector.show.api.client import AsyncApiClient
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.mcp.server import server
 from pandaeval_collector.show.report.comparison import RUNS as CLEAN
-from support.api import Lookouts
+from support.api import ReadInterfaces
 from support.versions import CRASHES, LIES, LOOPS, NOW, RUNS, UNCLEAR, WRONG, fill
 
 ONE, TWO = "attribute=service.version=1", "attribute=service.version=2"
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[TestClient]:
-    lookouts = Lookouts(folder, Work())
+    lookouts = ReadInterfaces(folder, Work())
     yield TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
     lookouts.close()
 
@@ -170,8 +170,8 @@ def test_result_filters_and_unknown_names_are_rejected(client: TestClient) -> No
 async def test_command_and_mcp_show_the_figures_of_the_api(folder: Path, client: TestClient) -> None:
     found = compared(client)
     groups = {side: {"attribute": [ASKED[f"{side}.attribute"]]} for side in "ab"}
-    with alone(folder) as api:
-        asker = Asker.within(api)
+    with read_only_app(folder) as api:
+        asker = AsyncApiClient.within(api)
         told = str(await server(asker).call_tool("compare_versions", groups))
         await asker.close()
     words = ["compare", "--where", ONE, "--where", TWO, "--store", str(folder)]

@@ -18,8 +18,8 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
-from pandaeval_collector.cli._run_place import looking
-from pandaeval_collector.show.api.client import Asker, AskError
+from pandaeval_collector.cli._run_place import api_or_store_client
+from pandaeval_collector.show.api.client import ApiRequestError, AsyncApiClient
 from pandaeval_collector.show.api.incidents import IncidentReads
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.work import Work
@@ -31,7 +31,7 @@ from pandaeval_collector.store import DecidedTrace, ListedRow, Store, WriteSet
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.listed_pages import Listed, ListedSession
-from support.api import Lookouts, asking, served
+from support.api import ReadInterfaces, asking, served
 from support.versions import GROUPS, LOOPS, RUNS, WRONG, fill
 
 CAUSES = 1100
@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[TestClient]:
-    lookouts = Lookouts(folder, Work())
+    lookouts = ReadInterfaces(folder, Work())
     yield TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
     lookouts.close()
 
@@ -171,7 +171,7 @@ def test_an_export_holds_at_most_two_pages_of_rows_in_memory(broken: Path, of: s
 
 def test_the_command_frees_its_requests_without_garbage_collection(broken: Path) -> None:
     """Garbage collection would free them too late."""
-    with looking(store=broken) as api:
+    with api_or_store_client(store=broken) as api:
         gc.collect()
         gc.disable()
         try:
@@ -190,7 +190,7 @@ def _held() -> int:
 def test_the_command_exports_each_incident_once(broken: Path) -> None:
     written = lines(command("--store", str(broken), "--of", "incidents").encode())
     assert len({row["id"] for row in written}) == len(written) == CAUSES
-    lookouts = Lookouts(broken, Work())
+    lookouts = ReadInterfaces(broken, Work())
     client = TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
     assert [row["id"] for row in lines(exported(client, of="incidents"))] == [row["id"] for row in written]
     lookouts.close()
@@ -242,11 +242,11 @@ def test_the_command_writes_the_same_bytes_as_the_api(folder: Path, client: Test
 
 def test_downloading_a_file_without_a_collector_is_a_clear_error() -> None:
     async def ask() -> None:
-        asker = Asker.over_http("http://127.0.0.1:1")
+        asker = AsyncApiClient.over_http("http://127.0.0.1:1")
         try:
             await asker.file("/spans/ab")
         finally:
             await asker.close()
 
-    with pytest.raises(AskError, match="no collector answers at http"):
+    with pytest.raises(ApiRequestError, match="no collector answers at http"):
         asyncio.run(ask())

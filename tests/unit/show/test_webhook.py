@@ -24,7 +24,7 @@ from pandaeval_collector.store import Store, WriteSet
 from pandaeval_collector.store.finding import Finder
 from pandaeval_collector.store.rows import DecidedTrace, ListedRow, ResultRow
 from pandaeval_collector.store.triage import State, Triage
-from support.doors import until
+from support.receivers import until
 from support.webhook_server import HANG, SECRET, WebhookServer, webhook_server
 from unit.show.api.test_incidents import failed, group
 

@@ -26,7 +26,7 @@ from pandaeval_collector.store import (
 from pandaeval_collector.store.outbox import batch_items
 from pandaeval_otel.wire.skeleton import Request
 from support.database import open_database
-from support.doors import until
+from support.receivers import until
 
 NUMBERED = [b"%d" % number for number in range(700)]
 

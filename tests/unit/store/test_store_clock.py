@@ -16,7 +16,7 @@ from pandaeval_collector.exporters import Surroundings
 from pandaeval_collector.store import Chunk, DecidedTrace, JobRow, ResultRow, Store, WriteSet, outbox_batches
 from pandaeval_collector.store.clock import StoreClock, stored_times
 from support.database import open_database
-from support.doors import until
+from support.receivers import until
 
 HOUR, DAY = 3600.0, 86_400.0
 NOW = 1_790_000_000.0

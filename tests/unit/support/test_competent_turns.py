@@ -15,11 +15,11 @@ from pandaeval_collector.judge.rubric import QuestionPart, rubric_of
 from pandaeval_collector.judge.turns import turn_view
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace
-from support.asked import Memory, question_in
 from support.competent import CompetentCaller
 from support.competent_record import read
 from support.competent_turns import asked_parts, of_turn
 from support.judged import call, trace
+from support.scripted_judge import Memory, question_in
 
 METRICS = {metric.name: metric for metric in registry().values() if metric.level == "turn"}
 PARTS = tuple(metric.part for metric in METRICS.values() if metric.part is not None)

@@ -8,9 +8,9 @@ from pandaeval_collector.judge.pack import Pack
 from pandaeval_collector.judge.prompt import messages
 from pandaeval_collector.judge.rubric import Rubric
 from pandaeval_collector.scoring.registry import registry
-from support.asked import GOOD, said
 from support.judge import GROUPING, rubric_of
 from support.judge_kills import FailingProvider
+from support.scripted_judge import GOOD, scripted_reply
 
 RUBRICS = {
     rubric.name: rubric
@@ -23,7 +23,7 @@ PACK = Pack("the record", "c0de" * 3, "d" * 16, 10, ())
 def test_each_question_is_recognised_and_its_good_answer_is_valid(rubric: Rubric) -> None:
     asked = messages(PACK, rubric)
     assert rubric_of({"messages": asked}) == rubric.name
-    rubric.verdict.model_validate_json(said(asked, rubric.name, GOOD))
+    rubric.verdict.model_validate_json(scripted_reply(asked, rubric.name, GOOD))
 
 
 def test_an_unknown_question_is_not_counted_as_answered_or_paid() -> None:

@@ -14,7 +14,7 @@ from pandaeval_collector.pipeline.accounting import residual
 from pandaeval_otel.normal.spans import dialects
 from pandaeval_otel.wire.own_output import PLACES
 from pandaeval_otel.wire.splitting import OWN_SCOPE, split_logs, split_traces
-from support.line import RunningLine
+from support.line import RunningPipeline
 from support.made_traces import START_NS, Composer, MadeTrace
 from support.own_output import Output, output_about
 
@@ -121,7 +121,7 @@ class TestClaimedOwnOutput:
         trace = Composer(3).trace(6)
         request = trace.request()
         request.resource_spans[0].scope_spans[0].scope.name = OWN_SCOPE
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.pipeline.traces(request.SerializeToString())
             assert line.telemetry.counts()["pandaeval.claims", "own_output", "spans"] == 6
             assert line.telemetry.total("pandaeval.spans", "stored") == 6
@@ -135,7 +135,7 @@ class TestFedBack:
         composer = Composer(7)
         traces = [composer.trace(6) for _ in range(5)]
         output = output_about(traces)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             for trace in traces:
                 await line.send(trace)
             await line.wait(QUIET - 1)
@@ -192,7 +192,7 @@ class TestAgentSpansThatLookLikeEvaluations:
     async def loop(self, folder: Path, trace: MadeTrace, scope: str = "made.by.code") -> tuple[float, int]:
         request = trace.request()
         request.resource_spans[0].scope_spans[0].scope.name = scope
-        async with RunningLine(folder) as line:
+        async with RunningPipeline(folder) as line:
             await line.pipeline.traces(request.SerializeToString())
             await line.settle()
             [found] = line.of(trace, "tool_loop")

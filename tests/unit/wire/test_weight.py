@@ -21,7 +21,7 @@ from pandaeval_otel.wire.weight import (
     resources_and_items,
     upper_items,
 )
-from support.doors import logs_request, trace_request
+from support.receivers import logs_request, trace_request
 from support.wire_bytes import field, in_item, in_scope, in_value, nested_value, tiny_spans
 
 MANY, LIMIT = 60_000, 4_000

@@ -172,7 +172,7 @@ def defaults_of(tool: ToolDefinition) -> dict[str, Any] | None:
 
 def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
     """Return whether two calls have equivalent answers; ``None`` if not captured."""
-    if not (answered(one) and answered(other)):
+    if not (has_outcome(one) and has_outcome(other)):
         return None
     if failed(one) != failed(other):
         return False
@@ -189,7 +189,7 @@ def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
     return said is not None and said == pieces(other.result)
 
 
-def bare(result: Any) -> bool:
+def is_acknowledgement(result: Any) -> bool:
     """Return whether a result is a bare acknowledgement (``ok``, ``true``, null, or an object of these)."""
     parsed = as_object(result)
     if parsed is not None:
@@ -203,7 +203,7 @@ def _bare_value(value: Any) -> bool:
     return value is None or value is True or value == []
 
 
-def answered(call: ToolCall) -> bool:
+def has_outcome(call: ToolCall) -> bool:
     return call.has_result or call.error is not None
 
 

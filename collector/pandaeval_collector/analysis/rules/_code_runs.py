@@ -30,14 +30,14 @@ def code_runs(trace: Trace) -> tuple[ToolCall, ...]:
     for model, after in (pair for of_agent in agents.values() for pair in pairwise(of_agent)):
         if bisect_left(starts, model.end_ns) < bisect_left(starts, after.start_ns):
             continue
-        code = "\n".join(map(statements, written(model.output or ())))
-        if code and (seen := observed(after.input or ())) is not None:
+        code = "\n".join(map(statements, code_blocks(model.output or ())))
+        if code and (seen := code_output(after.input or ())) is not None:
             at = (model.span_id, model.agent_name, model.end_ns, model.end_ns)
             runs.append(ToolCall(NAME, "", {"code": code}, seen, None, *at, has_arguments=True, has_result=True))
     return tuple(sorted(runs, key=attrgetter("start_ns")))
 
 
-def written(output: Sequence[Message]) -> list[str]:
+def code_blocks(output: Sequence[Message]) -> list[str]:
     text = "\n".join(message.text for message in output if not message.tool_requests)
     blocks: list[str] = []
     if "```" not in text and "<code>" not in text:
@@ -54,7 +54,7 @@ def written(output: Sequence[Message]) -> list[str]:
     return blocks
 
 
-def observed(messages: Sequence[Message]) -> str | None:
+def code_output(messages: Sequence[Message]) -> str | None:
     """Return the last message of a model's input if it is code output, else ``None``."""
     if not messages:
         return None

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pandaeval_collector.analysis.rules._canonical import bare, canonical_arguments, same_answer
+from pandaeval_collector.analysis.rules._canonical import canonical_arguments, is_acknowledgement, same_answer
 from pandaeval_collector.analysis.rules._code_runs import NAME as CODE
 from pandaeval_collector.analysis.rules._failure_text import LOOKED_AT
-from pandaeval_collector.analysis.rules._failures import as_object, error_of, failed, is_absence
+from pandaeval_collector.analysis.rules._failures import as_object, error_of, failed, reports_not_found
 from pandaeval_collector.analysis.rules._verbs import Nature, is_stepwise
 from pandaeval_collector.analysis.rules._visits import Visit
 from pandaeval_otel.model import Reasoning, Text, ToolCall, ToolRequest, ToolResponse
@@ -155,7 +155,7 @@ class RepeatMarker:
             return self._last_news <= chain.last
         if step.nature is not Nature.CHANGING or failed(step.call):
             return True
-        if is_stepwise(step.call.name) and bare(step.call.result):
+        if is_stepwise(step.call.name) and is_acknowledgement(step.call.result):
             return False
         return self._last_news <= chain.last
 
@@ -229,7 +229,11 @@ def _failing_rows(steps: Sequence[Step]) -> list[list[int]]:
 
 
 def _failure(step: Step) -> str:
-    if step.call.name == CODE or not failed(step.call) or (step.nature is Nature.READING and is_absence(step.call)):
+    if (
+        step.call.name == CODE
+        or not failed(step.call)
+        or (step.nature is Nature.READING and reports_not_found(step.call))
+    ):
         return ""
     return masked_reason(step.call)
 

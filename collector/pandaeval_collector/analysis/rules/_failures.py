@@ -206,7 +206,7 @@ def failure_of(call: ToolCall) -> str | None:
     return error_of(call) or "failed"
 
 
-def is_absence(call: ToolCall) -> bool:
+def reports_not_found(call: ToolCall) -> bool:
     """Return whether a failed lookup reports a missing object, not a missing tool."""
     return _ABSENT.search(error_of(call)[:LOOKED_AT]) is not None
 

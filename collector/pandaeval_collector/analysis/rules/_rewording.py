@@ -12,7 +12,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules._canonical import (
     CODE_KEYS,
-    answered,
+    has_outcome,
     in_arguments,
     masked_error,
     pieces,
@@ -155,7 +155,7 @@ def mark_rewordings(steps: Sequence[Step]) -> None:
 
 def _place(step: Step, signature: str, subjects: dict[tuple[str, _Fixed], list[_Subject]]) -> None:
     call = step.call
-    if not call.has_arguments or not answered(call):
+    if not call.has_arguments or not has_outcome(call):
         return
     request, fixed = _asked(call.arguments)
     found = subjects.setdefault((signature.rpartition("\0")[0], fixed), [])

@@ -9,8 +9,8 @@ from functools import wraps
 from itertools import islice
 from typing import TypeVar
 
-from pandaeval_collector.analysis.rules._canonical import answered, canonical_arguments
-from pandaeval_collector.analysis.rules._failures import FailureSign, as_object, failure_sign, is_absence
+from pandaeval_collector.analysis.rules._canonical import canonical_arguments, has_outcome
+from pandaeval_collector.analysis.rules._failures import FailureSign, as_object, failure_sign, reports_not_found
 from pandaeval_collector.analysis.rules._verbs import Nature, computes, nature, only_looks, runs_code
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace
@@ -122,7 +122,7 @@ _LONGEST = 20_000
 """Characters of an answer that are read."""
 
 
-def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
+def cached_per_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
     """Cache ``find`` for the latest trace. Thread-safe; do not change results."""
     latest: tuple[Trace, _Found] | None = None
 
@@ -140,23 +140,23 @@ def once_a_trace(find: Callable[[Trace], _Found]) -> Callable[[Trace], _Found]:
 
 
 # Data about the tool calls of a trace in order, shared by several rules. Do not change it.
-@once_a_trace
+@cached_per_trace
 def signs_of(trace: Trace) -> list[FailureSign]:
     return [*map(failure_sign, trace.tool_calls)]
 
 
-@once_a_trace
+@cached_per_trace
 def wrong_calls(trace: Trace) -> list[bool]:
     return [sign in _NOT_DONE for sign in signs_of(trace)]
 
 
-@once_a_trace
+@cached_per_trace
 def spelled_calls(trace: Trace) -> list[str | None]:
     """Return the canonical arguments of each call, default values included."""
     return [canonical_arguments(call.arguments) for call in trace.tool_calls]
 
 
-@once_a_trace
+@cached_per_trace
 def read_only_hints(trace: Trace) -> dict[str, bool | None]:
     return {tool.name: tool.read_only for tool in reversed(trace.tools)}
 
@@ -172,7 +172,7 @@ def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
         return []
     changing = [at for at in range(len(calls))[-_MOST_CALLS:] if was_to_change(trace, calls[at])]
     if not changing:
-        every = all(each is sign for each in signs) and not all(map(is_absence, calls))
+        every = all(each is sign for each in signs) and not all(map(reports_not_found, calls))
         return [*range(len(calls))] * every
     starts = {span.span_id: span.start_ns for span in trace.spans if span.kind is Kind.LLM}
     spelled = spelled_calls(trace)
@@ -180,18 +180,18 @@ def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
     lost: list[int] = []
     # Of the successes behind a failure: their tools, the last one's time, and times of those that a model's input told.
     tools: set[str] = set()
-    latest, told = -1, set[int]()
+    latest, in_inputs = -1, set[int]()
     for at in reversed(changing):
         call = calls[at]
         if not wrong[at]:
             tools.add(call.name)
             latest = max(latest, call.start_ns)
             if starts.get(call.span_id) == call.start_ns:
-                told.add(call.start_ns)
+                in_inputs.add(call.start_ns)
         elif signs[at] is sign and not (
             call.name in tools
             or latest > call.start_ns
-            or call.start_ns in told
+            or call.start_ns in in_inputs
             or (call.has_arguments and (call.name, spelled[at]) in succeeded)
         ):
             lost.append(at)
@@ -205,18 +205,18 @@ def changed_by(trace: Trace) -> tuple[str, ...]:
     return tuple(name for name, at in last.items() if not wrong[at] and was_to_change(trace, trace.tool_calls[at]))
 
 
-def name_of(call: ToolCall) -> str:
+def open_call_key(call: ToolCall) -> str:
     """Return the name by which later traces of the session answer an open call."""
     what = call.id or hashlib.blake2b((canonical_arguments(call.arguments) or "").encode(), digest_size=8).hexdigest()
     return f"{call.name}({what})"[:_NAMED]
 
 
 def answered_by(trace: Trace) -> tuple[str, ...]:
-    """Return names (:func:`name_of`) of the first calls that are answered here and that another trace requested."""
+    """Return names (:func:`open_call_key`) of the first calls that are answered here and that another trace requested."""
     models = [span.output for span in trace.spans if span.kind is Kind.LLM and span.output]
     asked = {request.id for output in models for message in output for request in message.tool_requests}
-    calls = (call for call in trace.tool_calls if answered(call) and call.id not in asked)
-    return tuple(dict.fromkeys(name_of(call) for call in islice(calls, _MOST_NAMED)))
+    calls = (call for call in trace.tool_calls if has_outcome(call) and call.id not in asked)
+    return tuple(dict.fromkeys(open_call_key(call) for call in islice(calls, _MOST_NAMED)))
 
 
 def steps_of(trace: Trace) -> list[Span]:
@@ -259,7 +259,7 @@ def statement_of(arguments: object) -> str | None:
     return " ".join(map(str, held)) if isinstance(held, list) else held if isinstance(held, str) else None
 
 
-class Told(Enum):
+class FailureAccount(Enum):
     """An answer's account of failed work.
 
     ``ADMITTED``: a failure or omission. ``ASKED``: a question or hand-over, also without an admission.
@@ -272,7 +272,7 @@ class Told(Enum):
     CLAIMED = auto()
 
 
-def told(answer: str, done: bool = True) -> Told:
+def failure_account(answer: str, done: bool = True) -> FailureAccount:
     """Read an answer's account of failed work, in common languages. ``done``: some work succeeded."""
     text = answer[:_LONGEST].replace("\u2019", "'")
     claims = bool(claims_in(answer))
@@ -283,10 +283,10 @@ def told(answer: str, done: bool = True) -> Told:
             said = _POLICY.sub(" ", said)
     asking = [*filter(_asks, sentences(answer))]
     if _FAILED.search(said) is not None:
-        return Told.ASKED if asking else Told.ADMITTED
+        return FailureAccount.ASKED if asking else FailureAccount.ADMITTED
     if claims and not any(_GO_ON.search(each) for each in asking):
-        return Told.CLAIMED
-    return Told.ASKED if asking else Told.NOTHING
+        return FailureAccount.CLAIMED
+    return FailureAccount.ASKED if asking else FailureAccount.NOTHING
 
 
 def _asks(sentence: str) -> bool:
@@ -306,6 +306,6 @@ def sentences(answer: str) -> list[str]:
     return [each for each in _SENTENCE.split(text) if each.strip()]
 
 
-def owns_up(answer: str) -> bool:
+def admits_failure(answer: str) -> bool:
     """Return whether the answer admits a failure or asks how to continue, without claiming success."""
-    return told(answer) in (Told.ADMITTED, Told.ASKED)
+    return failure_account(answer) in (FailureAccount.ADMITTED, FailureAccount.ASKED)

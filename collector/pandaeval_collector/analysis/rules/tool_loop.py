@@ -34,7 +34,7 @@ from pandaeval_collector.analysis.rules._cycles import (
 from pandaeval_collector.analysis.rules._rewording import mark_rewordings
 from pandaeval_collector.analysis.rules._verbs import nature
 from pandaeval_collector.analysis.rules._visits import Visits, contexts
-from pandaeval_collector.analysis.rules.response_recovery import once_a_trace, read_only_hints
+from pandaeval_collector.analysis.rules.response_recovery import cached_per_trace, read_only_hints
 from pandaeval_otel.model import Kind, ToolCall, ToolDefinition, Trace
 from pandaeval_otel.normal.speech import tool_requests
 
@@ -160,7 +160,7 @@ class ToolLoop:
         return any(cycle.rounds >= LOOPING_ROUNDS for cycle in self.cycles)
 
 
-@once_a_trace
+@cached_per_trace
 def tool_loop(trace: Trace) -> ToolLoop:
     """Find the repeated tool calls of a trace and their cycles. Never raises. O(n log n); any thread."""
     trace, numbers = _with_code(trace)
@@ -270,7 +270,7 @@ def _takes_none(tool: ToolDefinition | None) -> bool:
     return tool is not None and isinstance(tool.parameters, dict) and tool.parameters.get("properties") == {}
 
 
-def running_away(step: Trace) -> ToolLoop | None:
+def runaway_loop(step: Trace) -> ToolLoop | None:
     """Return the waste up to a step (:attr:`pandaeval_otel.model.Trace.is_step`) if it first reaches the limit there,
     else ``None``.
     """

@@ -132,15 +132,15 @@ def content_tokens(text: str) -> frozenset[str]:
     return frozenset(word for word in words if len(word) >= 2 or _CJK_CHARACTER.match(word))
 
 
-def have_subjects(message: str, answer: str) -> tuple[bool, bool]:
+def have_topics(message: str, answer: str) -> tuple[bool, bool]:
     """Return whether a message has a topic, and whether its answer has content; the first only if the second holds."""
     if len(answer) <= PLAINLY and not topic_words(answer):
         return False, False
     fewest = 1 if message.endswith(("?", "？", "؟")) else FEWEST
-    return len(message) > PLAINLY or len(topic_words(asked(message))) >= fewest, True
+    return len(message) > PLAINLY or len(topic_words(message_topic_text(message))) >= fewest, True
 
 
-def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
+def may_be_off_topic(message: str, answer: str, unlike: bool = False) -> bool:
     """Return whether low similarity is meaningful: both texts have content, the message has its own topic, and the
     answer neither hands over nor repeats words. ``unlike``: not similar at all.
     """
@@ -150,13 +150,13 @@ def could_be_off(message: str, answer: str, unlike: bool = False) -> bool:
     if _HANDS_OVER.search(answer[:LONGEST]) is not None:
         return False
     stems, others = ({word[:STEM] for word in topic_words(text)} for text in (message, answer))
-    return say_enough(message, answer, unlike) and stems.isdisjoint(others)
+    return have_enough_words(message, answer, unlike) and stems.isdisjoint(others)
 
 
-def say_enough(message: str, answer: str, unlike: bool = False) -> bool:
+def have_enough_words(message: str, answer: str, unlike: bool = False) -> bool:
     """Return whether both have enough words besides small talk."""
-    asks = len(topic_words(asked(message))) >= (ENOUGH_ASKED if unlike else ENOUGH)
-    return asks and len(topic_words(stated(answer))) >= ENOUGH
+    asks = len(topic_words(message_topic_text(message))) >= (ENOUGH_ASKED if unlike else ENOUGH)
+    return asks and len(topic_words(answer_topic_text(answer))) >= ENOUGH
 
 
 def topic_words(text: str) -> frozenset[str]:
@@ -164,7 +164,7 @@ def topic_words(text: str) -> frozenset[str]:
     return frozenset(filter(str.isalpha, content_tokens(text) - _TALK_WORDS))
 
 
-def asked(message: str) -> str:
+def message_topic_text(message: str) -> str:
     """Return a user's message without small talk. Unchanged above ``LONGEST`` characters."""
     if len(message) > LONGEST:
         return message
@@ -172,7 +172,7 @@ def asked(message: str) -> str:
     return ", ".join(clause for clause in clauses if clause and _TALK_OF_USERS.search(clause) is None)
 
 
-def stated(answer: str) -> str:
+def answer_topic_text(answer: str) -> str:
     """Return an answer without small talk. Unchanged above ``LONGEST`` characters."""
     if len(answer) > LONGEST:
         return answer

@@ -19,7 +19,7 @@ from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Wh
 from pandaeval_collector.base.time_limit import LIMIT, OverTimeError
 from pandaeval_collector.judge.turns import TurnView, turn_view
 from pandaeval_collector.scoring.evaluator.judged import Judged, Question, applies, score_by_code
-from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt
+from pandaeval_collector.scoring.evaluator.one_metric import call_or_default, run_metric
 from pandaeval_collector.scoring.evaluator.plan import MetricPlan
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.settings import EvaluatorSettings
@@ -75,7 +75,7 @@ class Evaluator:
         for trace in traces:
             for metric in metrics:
                 if metric.texts is not None:
-                    wanted += attempt(metric, metric.texts, trace, ())
+                    wanted += call_or_default(metric, metric.texts, trace, ())
         id_, bands = self.embedder.id, self.embedder.bands
         LIMIT.step = "embedding its texts"
         try:
@@ -262,7 +262,7 @@ class Evaluator:
         for metric in metrics:
             threshold, origin = self._preparation.of(metric)
             started = time.perf_counter()
-            finding = ask(metric, subject, context(threshold))
+            finding = run_metric(metric, subject, context(threshold))
             if finding is not None:
                 findings.append((origin, finding, (time.perf_counter() - started) * 1e3))
         return conclude(unit, findings) if findings else []

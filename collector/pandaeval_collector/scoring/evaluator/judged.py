@@ -26,7 +26,7 @@ from pandaeval_collector.judge.rubric import QuestionPart
 from pandaeval_collector.judge.rulings import Guidance
 from pandaeval_collector.judge.selection import Choice
 from pandaeval_collector.judge.turns import TurnView, turn_view
-from pandaeval_collector.scoring.evaluator.one_metric import ask, attempt
+from pandaeval_collector.scoring.evaluator.one_metric import call_or_default, run_metric
 from pandaeval_collector.scoring.evaluator.plan import MetricPlan
 from pandaeval_collector.scoring.evaluator.prepared import Preparation
 from pandaeval_collector.scoring.evaluator.settings import VERDICT, JudgeSettings
@@ -230,7 +230,7 @@ class Judged:
             question = self._question(metric, unit, choice)
             finding: Finding | None = refused if choice.included else _NOT_SAMPLED
             if finding is None:
-                finding = ask(metric, subject, context(question.threshold))
+                finding = run_metric(metric, subject, context(question.threshold))
             if finding is None:
                 questions.append(question)
             else:
@@ -352,14 +352,14 @@ def score_by_code(metric: Metric, subject: Any) -> Score | None:
     """Score a judged turn metric by code; ``None`` if impossible."""
     if not isinstance(metric, JudgedTurnMetric) or metric.by_code is None:
         return None
-    return attempt(metric, metric.by_code, subject, None)
+    return call_or_default(metric, metric.by_code, subject, None)
 
 
 def applies(metric: Metric, subject: Any) -> bool:
     """Return whether a metric is evaluated. If its check raises, it is evaluated, and fails there."""
     if not isinstance(metric, TurnMetric | JudgedTurnMetric) or metric.applies is None:
         return True
-    return attempt(metric, metric.applies, subject, True)
+    return call_or_default(metric, metric.applies, subject, True)
 
 
 def _with(finding: Finding, choice: Choice, more: Mapping[str, Any]) -> Finding:

@@ -28,7 +28,7 @@ _OF_CALLS = frozenset(
 _UNTRACED = Unscored(Why.NO_CONTENT, "the agent sent no spans, so its tool calls are not known")
 
 
-def ask(metric: Metric, subject: Any, context: Any, refusal: Unscored | None = None) -> Finding | None:
+def run_metric(metric: Metric, subject: Any, context: Any, refusal: Unscored | None = None) -> Finding | None:
     """Return a metric's finding, or ``refusal`` if given; ``None`` if not applicable.
 
     Exceptions become ``metric_error``. If no time is left, the result is ``timeout``.
@@ -56,7 +56,7 @@ def ask(metric: Metric, subject: Any, context: Any, refusal: Unscored | None = N
     return finding if finding is None or refusal is None else refusal
 
 
-def attempt(metric: Metric, call: Callable[[Any], T], subject: Any, otherwise: T) -> T:
+def call_or_default(metric: Metric, call: Callable[[Any], T], subject: Any, otherwise: T) -> T:
     LIMIT.step = metric.key
     try:
         return call(subject)

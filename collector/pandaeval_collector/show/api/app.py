@@ -75,7 +75,7 @@ def api_app(reads: Reads, work: Work, version: str, runs: EvaluationRuns | None 
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[ASGIApp]:
+def read_only_app(folder: Path) -> Iterator[ASGIApp]:
     """Open the read-only application over a data directory. Raises ``UserError`` without a readable store."""
     reads = Reads(Finder(folder))
     try:

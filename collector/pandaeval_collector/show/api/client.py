@@ -12,7 +12,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
 from pandaeval_collector.base.untrusted.printable import one_printable_line
 from pandaeval_collector.show import API
-from pandaeval_collector.show.view.texts import said
+from pandaeval_collector.show.view.texts import redacted_line
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -24,19 +24,19 @@ TOKEN_ENV = "PANDAEVAL_TOKEN"  # noqa: S105 - a variable's name
 """Name of the variable with the token."""
 
 
-class AskError(UserError):
+class ApiRequestError(UserError):
     """A failed request, with cause and fix on one line."""
 
 
-class Asker:
+class AsyncApiClient:
     """A client of a collector's API, on one event loop. Close it at the end."""
 
     def __init__(self, client: httpx.AsyncClient, where: str) -> None:
         self._client, self._where = client, where
 
     @classmethod
-    def over_http(cls, url: str) -> Asker:
-        """Return a network client for a URL such as ``http://127.0.0.1:4328``. Raises :class:`AskError`."""
+    def over_http(cls, url: str) -> AsyncApiClient:
+        """Return a network client for a URL such as ``http://127.0.0.1:4328``. Raises :class:`ApiRequestError`."""
         host = _host(url)
         token = os.environ.get(TOKEN_ENV, "").strip()
         headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -52,16 +52,16 @@ class Asker:
         return cls(client, url)
 
     @classmethod
-    def within(cls, api: ASGIApp) -> Asker:
+    def within(cls, api: ASGIApp) -> AsyncApiClient:
         transport = httpx.ASGITransport(api)
         return cls(httpx.AsyncClient(transport=transport, base_url="http://localhost"), "this process")
 
     async def get(self, path: str, **parameters: Any) -> Any:
-        """Return the answer's JSON, without parameters that are ``None``. Raises :class:`AskError`."""
+        """Return the answer's JSON, without parameters that are ``None``. Raises :class:`ApiRequestError`."""
         return await self._asked("GET", path, params={k: v for k, v in parameters.items() if v is not None})
 
     async def file(self, path: str) -> bytes:
-        """Return the bytes of the answer, empty if there is no such object. Raises :class:`AskError`."""
+        """Return the bytes of the answer, empty if there is no such object. Raises :class:`ApiRequestError`."""
         content: bytes = await self._asked("GET", path, is_file=True)
         return content
 
@@ -83,23 +83,23 @@ class Asker:
             if answer.is_success:
                 return answer.json() if answer.content else None
         except httpx.ReadTimeout as error:
-            raise AskError(
+            raise ApiRequestError(
                 f"{one_printable_line(self._where)} did not answer in time: try again, or request less"
             ) from error
         except httpx.TransportError as error:
-            raise AskError(
+            raise ApiRequestError(
                 f"no collector answers at {one_printable_line(self._where)} ({type(error).__name__}): start one with "
                 "`pandaeval collector`, or give its address with --url"
             ) from error
         except (ValueError, httpx.DecodingError, httpx.InvalidURL) as error:
-            raise AskError(f"{one_printable_line(self._where)} is not the API of a collector") from error
-        raise AskError(self._refused(answer))
+            raise ApiRequestError(f"{one_printable_line(self._where)} is not the API of a collector") from error
+        raise ApiRequestError(self._refused(answer))
 
     def _refused(self, answer: httpx.Response) -> str:
         if answer.status_code == 401:
             return f"the collector requires a token: set {TOKEN_ENV} to the token in its server.token_env"
         try:
-            return said(answer.json()["detail"], _MOST_TOLD)  # it can contain values from spans
+            return redacted_line(answer.json()["detail"], _MOST_TOLD)  # it can contain values from spans
         except (ValueError, KeyError, TypeError):
             where = one_printable_line(self._where)
             return f"{where} answered with status {answer.status_code}; is it the server.http of a collector?"
@@ -113,4 +113,4 @@ def _host(url: str) -> str:
             return parts.hostname
     except (ValueError, httpx.InvalidURL):
         pass
-    raise AskError(f"'{one_printable_line(url)}' is not the address of a collector: write http://HOST:PORT")
+    raise ApiRequestError(f"'{one_printable_line(url)}' is not the address of a collector: write http://HOST:PORT")

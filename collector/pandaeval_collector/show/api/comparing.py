@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import Depends, FastAPI, Query
 
 from pandaeval_collector.base.filters import of_runs
-from pandaeval_collector.show.api.filters import taken
+from pandaeval_collector.show.api.filters import filter_parameters
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.report.comparison import RUNS, FilterComparison, compare_filters
 from pandaeval_collector.store.listed import Wanted
 
-GroupA = Annotated[Wanted, Depends(taken(of_runs(), "a."))]
-GroupB = Annotated[Wanted, Depends(taken(of_runs(), "b."))]
+GroupA = Annotated[Wanted, Depends(filter_parameters(of_runs(), "a."))]
+GroupB = Annotated[Wanted, Depends(filter_parameters(of_runs(), "b."))]
 MetricKey = Annotated[str | None, Query(max_length=500, description="Return only the rate of this metric.")]
 
 

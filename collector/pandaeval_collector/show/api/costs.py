@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from fastapi import FastAPI, Query
 from pydantic import BaseModel, Field
 
-from pandaeval_collector.show.api.filters import Filters, Window, within
+from pandaeval_collector.show.api.filters import Filters, Window, limited_to_window
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.store.costs import read_costs
 
@@ -41,6 +41,6 @@ class Costs(BaseModel):
 def cost_routes(app: FastAPI, reads: Reads) -> None:
     @reads.operation(app, "/costs", "Cost of runs and verdicts by agent, user, session or day")
     def costs(wanted: Filters, window: Window = "7d", by: By = "agent", limit: Most = 100) -> Costs:
-        rows = read_costs(reads.finder, within(wanted, window, int(time.time() * 1e3)), by, limit)
+        rows = read_costs(reads.finder, limited_to_window(wanted, window, int(time.time() * 1e3)), by, limit)
         names = CostRow.model_fields
         return Costs(by=by, costs=[CostRow.model_validate(dict(zip(names, row, strict=True))) for row in rows])

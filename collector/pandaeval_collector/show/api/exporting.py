@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from fastapi import FastAPI, Query
 from starlette.responses import Response
 
-from pandaeval_collector.show.api.filters import Filters, Window, within
+from pandaeval_collector.show.api.filters import Filters, Window, limited_to_window
 from pandaeval_collector.show.api.incidents import IncidentReads
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_TRACE, ProblemError
@@ -38,7 +38,7 @@ def export_routes(app: FastAPI, reads: Reads, names: Names) -> None:
         if of == "incidents":
             rows = incidents.every(wanted, window)
             return WRITERS[format_](of, (row.model_dump(mode="json") for row in rows))
-        chosen = within(names.wanted(wanted), window, int(time.time() * 1000))
+        chosen = limited_to_window(names.wanted(wanted), window, int(time.time() * 1000))
         if format_ == "otlp":
             return stored_spans(finder, of, chosen)
         return WRITERS[format_](of, stored_rows(finder, of, chosen))

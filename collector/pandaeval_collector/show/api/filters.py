@@ -54,12 +54,12 @@ def filter_types(
     return types
 
 
-def taken(filters: Iterable[Filter] = FILTERS, prefix: str = "") -> Callable[..., Wanted]:
-    """Return :func:`wanted_of` with filters as parameters, so that FastAPI takes them from the query. ``prefix``: of
+def filter_parameters(filters: Iterable[Filter] = FILTERS, prefix: str = "") -> Callable[..., Wanted]:
+    """Return :func:`to_wanted` with filters as parameters, so that FastAPI takes them from the query. ``prefix``: of
     their names there."""
 
     def made(**given: Any) -> Wanted:
-        return wanted_of(**given)
+        return to_wanted(**given)
 
     parameters = []
     for name, (annotation, default) in filter_types(Query, filters, prefix).items():
@@ -68,12 +68,12 @@ def taken(filters: Iterable[Filter] = FILTERS, prefix: str = "") -> Callable[...
     return made
 
 
-def wanted_of(**given: Any) -> Wanted:
+def to_wanted(**given: Any) -> Wanted:
     since, until = _milliseconds(given.pop("since", None)), _milliseconds(given.pop("until", None))
     return Wanted(since, until, **given | {"attribute": tuple(given.get("attribute") or ())})
 
 
-def within(wanted: Wanted, window: str, now_ms: int) -> Wanted:
+def limited_to_window(wanted: Wanted, window: str, now_ms: int) -> Wanted:
     """Limit ``wanted`` to the ``window`` that ends now."""
     reach = _REACH_MS.get(window)
     if reach is None:
@@ -89,7 +89,7 @@ def _milliseconds(time: datetime | None) -> int | None:
     return int(time.timestamp() * 1000)
 
 
-Filters = Annotated[Wanted, Depends(taken())]
+Filters = Annotated[Wanted, Depends(filter_parameters())]
 """A parameter of an operation that lists."""
 
 
@@ -99,7 +99,7 @@ class FilterFields(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     def wanted(self) -> Wanted:
-        return wanted_of(**self.model_dump())
+        return to_wanted(**self.model_dump())
 
 
 if TYPE_CHECKING:  # the class is made at run time, which no checker can follow

@@ -13,9 +13,9 @@ from fastapi import FastAPI, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, number_of
-from pandaeval_collector.show.api.filters import Filters, Window, within
+from pandaeval_collector.show.api.filters import Filters, Window, limited_to_window
 from pandaeval_collector.show.api.names import Names
-from pandaeval_collector.show.api.problems import WRITES, ProblemError, saving
+from pandaeval_collector.show.api.problems import WRITES, ProblemError, save_errors_as_problems
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.report.incidents import (
@@ -227,7 +227,7 @@ class IncidentReads:
     def _span(self, wanted: Wanted, window: str) -> tuple[Wanted, TimeSpan, int | None]:
         """Return the filters, the time that they cover, and the start of the oldest run."""
         now = int(time.time() * 1000)
-        wanted = within(self._names.wanted(wanted), window, now)
+        wanted = limited_to_window(self._names.wanted(wanted), window, now)
         oldest = self._finder.oldest(wanted)
         until = now if wanted.until_ms is None else wanted.until_ms
         since = wanted.since_ms
@@ -289,7 +289,7 @@ def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> Non
 
 async def _mark(store: StoreAccess, said: NewTriage) -> Triage:
     triage = Triage(said.state, said.note.strip(), said.by.strip(), int(time.time() * 1000))
-    with saving("the state"):
+    with save_errors_as_problems("the state"):
         await asyncio.wrap_future(store.triage.mark(said.ids, triage))
     return triage
 

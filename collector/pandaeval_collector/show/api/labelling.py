@@ -13,7 +13,7 @@ from pandaeval_collector.base.result import DISMISSED
 from pandaeval_collector.labels.queue import about, select
 from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, number_of
 from pandaeval_collector.show.api.names import Names
-from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, WRITES, ProblemError, saving
+from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, WRITES, ProblemError, save_errors_as_problems
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.view.rows import ItemPage, Milliseconds
@@ -129,7 +129,7 @@ def labelling(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         label = _label(said, names)
         if not await reads.run(lambda: people.is_known(reads.finder.connection(), label)):
             raise ProblemError(404, NO_SESSION if label.metric.startswith("session.") else NO_TRACE)
-        with saving("the verdict"):
+        with save_errors_as_problems("the verdict"):
             fates = await asyncio.wrap_future(store.people.put([label], time.time()))
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
 
@@ -143,7 +143,7 @@ def labelling(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     async def draw(said: NewDraw) -> Draw:
         metric = names.metric(said.metric)
         queue, rows = await reads.run(lambda: select(reads.finder.connection(), metric, said.agent, said.count))
-        with saving("the draw"):
+        with save_errors_as_problems("the draw"):
             await asyncio.wrap_future(store.people.keep_draws(rows, time.time()))
         items = []
         for each in queue.drawn:
@@ -168,7 +168,7 @@ def dismissing(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         comment = said.comment.strip() or "dismissed"
         person = bounded(said.annotator.strip())
         label = HumanLabel(unit, metric, None, True, person, time.time(), comment)
-        with saving("the dismissal"):
+        with save_errors_as_problems("the dismissal"):
             await dismiss(Dismissal(label, said.undone))
 
 

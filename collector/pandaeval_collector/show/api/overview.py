@@ -15,7 +15,7 @@ from pandaeval_collector.analysis.stats.corrected_rate import CorrectedRate
 from pandaeval_collector.base.filters import MOST_TEXT
 from pandaeval_collector.base.result import metric_of
 from pandaeval_collector.labels.rates import AgentRate, pass_rates
-from pandaeval_collector.show.api.filters import Filters, Window, within
+from pandaeval_collector.show.api.filters import Filters, Window, limited_to_window
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.work import Work
@@ -69,7 +69,7 @@ def overview_routes(app: FastAPI, reads: Reads, names: Names, work: Work, can: C
 
     @reads.operation(app, "/rates", "Rates by metric and agent in a time window")
     def rates(wanted: Filters, window: Window = "all") -> Rates:
-        counted = read_rates(reads.finder, within(names.wanted(wanted), window, int(time.time() * 1000)))
+        counted = read_rates(reads.finder, limited_to_window(names.wanted(wanted), window, int(time.time() * 1000)))
         found = window_rates(counted)
         unscored = missing((f"{rate.level}.{rate.metric}", rate.unscored) for rate in found if rate.agent is None)
         shares = [Missing(**entry) for entry in unscored]

@@ -9,7 +9,7 @@ from fastapi import FastAPI, Query
 from pydantic import BaseModel, Field
 
 from pandaeval_collector.show.api.cursors import CursorText, Limit, cursor_of, position_of
-from pandaeval_collector.show.api.filters import Filters, Window, within
+from pandaeval_collector.show.api.filters import Filters, Window, limited_to_window
 from pandaeval_collector.show.api.names import Names
 from pandaeval_collector.show.api.problems import NO_SESSION, NO_TRACE, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
@@ -85,7 +85,7 @@ def page_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         cursor: CursorText = None,
         limit: Limit = 50,
     ) -> PageIndex:
-        wanted = within(names.wanted(wanted), window, int(time.time() * 1000))
+        wanted = limited_to_window(names.wanted(wanted), window, int(time.time() * 1000))
         index, after = LiveIndex(), position_of(cursor)
         if of == "traces":
             page = finder.traces(wanted, worst_first=order == "worst", after=after, limit=limit)

@@ -59,14 +59,14 @@ WRITES = _documented(403, 408, 413, 415)
 """The further errors of every operation that changes something."""
 
 
-def told_fault(loc: Sequence[int | str], fault: Any) -> str:
+def parameter_error(loc: Sequence[int | str], fault: Any) -> str:
     """Return a fault of a parameter as pydantic found it, in plain words."""
     what = re.sub(r"^\w+ should ", "must ", fault["msg"])
     return f"{'.'.join(map(str, loc))}: {_PATTERNS.get(fault.get('ctx', {}).get('pattern'), what)}"
 
 
 @contextmanager
-def saving(what: str) -> Iterator[None]:
+def save_errors_as_problems(what: str) -> Iterator[None]:
     """Raise :class:`ProblemError` if the store does not take ``what``: a full disk; a store that closes."""
     try:
         yield
@@ -104,7 +104,7 @@ def answer_problems(app: FastAPI) -> None:
             case TooSlowError():
                 return refusal(503, str(error), {"retry-after": "10"})
             case RequestValidationError():
-                faults = "; ".join(told_fault(each["loc"][1:], each) for each in error.errors())
+                faults = "; ".join(parameter_error(each["loc"][1:], each) for each in error.errors())
                 return refusal(422, one_printable_line(faults)[:2000])
         what = f"the store cannot be read now ({one_printable_line(str(error))}); see /readyz and the log"
         return refusal(503, what, {"retry-after": "10"})

@@ -26,7 +26,7 @@ from pandaeval_collector.runs.spec import RunSpec
 from pandaeval_collector.show.api.problems import WRITES, ProblemError
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.api.run_shapes import DryRun, RunShape
-from pandaeval_collector.show.api.runs import refusing
+from pandaeval_collector.show.api.runs import run_errors_as_problems
 from pandaeval_collector.store.correctness import StandingVerdict, read_verdicts
 from pandaeval_collector.store.live_groups import NEAR
 from pandaeval_collector.store.runs import RunTable
@@ -171,7 +171,7 @@ class RulingWork:
         return RulingList(path=str(self._path), items=read_rulings(self._path))
 
     async def attempt(self, asked: RulingTrial, response: Response) -> RunShape | DryRun:
-        with refusing():
+        with run_errors_as_problems():
             spec = await self._reads.run(lambda: _trial(asked, read_verdicts(self._reads.finder)))
             if asked.dry_run:
                 return DryRun(**asdict(await self._runs.dry(spec)))
@@ -185,14 +185,14 @@ class RulingWork:
         if run is None or tried is None:
             raise ProblemError(404, f"no run {asked.run} tried a ruling")
         ruling = _ruling(tried)
-        with refusing():
+        with run_errors_as_problems():
             others = [each for each in read_rulings(self._path) if each.id != ruling.id]
             write_rulings([*others, ruling], self._path)
         again = await asyncio.wrap_future(self._runs.store.runs.judge_again(run.no))
         return KeptRuling(ruling=ruling, again=again)
 
     async def remove(self, ruling_id: str) -> None:
-        with refusing():
+        with run_errors_as_problems():
             held = read_rulings(self._path)
             kept = [each for each in held if each.id != ruling_id]
             if len(kept) == len(held):

@@ -84,7 +84,7 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
         summary="Start an evaluation run, or only estimate its cost (dry_run)",
     )
     async def start(body: RunBody, response: Response) -> RunShape | DryRun:
-        with refusing():
+        with run_errors_as_problems():
             spec = body.spec(runs.config)
             spec = replace(spec, wanted=await reads.run(lambda: names.wanted(spec.wanted)))
             if body.dry_run:
@@ -111,7 +111,7 @@ def schedule_routes(app: FastAPI, reads: Reads, stored: Schedules, runs: Evaluat
     async def add(body: ScheduleBody) -> ScheduleShape:
         if body.run.dry_run:
             raise ProblemError(422, "run.dry_run: a schedule cannot be a dry run")
-        with refusing():
+        with run_errors_as_problems():
             schedule = await runs.schedule(body.cron, body.run.spec(runs.config))
         return await reads.run(lambda: ScheduleShape.read(stored, schedule))
 
@@ -131,7 +131,7 @@ def _run(stored: RunTable, id_: str) -> RunRow:
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
+def run_errors_as_problems() -> Iterator[None]:
     """Raise 422 for an impossible run or ruling, 400 for one not allowed over HTTP, 429 for a full queue, 503 if an
     estimate fails."""
     try:

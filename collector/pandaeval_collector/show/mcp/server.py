@@ -15,8 +15,8 @@ from pydantic import BaseModel, ValidationError
 
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.untrusted.printable import one_printable_line
-from pandaeval_collector.show.api.client import Asker, AskError
-from pandaeval_collector.show.api.problems import told_fault
+from pandaeval_collector.show.api.client import ApiRequestError, AsyncApiClient
+from pandaeval_collector.show.api.problems import parameter_error
 from pandaeval_collector.show.mcp.fence import fenced
 from pandaeval_collector.show.mcp.tools import all_tools
 
@@ -31,7 +31,7 @@ _INSTRUCTIONS = (
 )
 
 
-def server(asker: Asker, page: str | None = None) -> MCPServer[object]:
+def server(asker: AsyncApiClient, page: str | None = None) -> MCPServer[object]:
     """Return a server with tools over ``asker``. ``page``: public address or ``None``."""
     for name in ("mcp", "httpx"):  # at INFO, they log every query with its search text
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -71,7 +71,7 @@ def _fault(fault: Any, arguments: type[BaseModel]) -> str:
     if kind == "model_type":
         return f"{loc[-1]}: must be an object"
     if kind != "extra_forbidden":
-        return told_fault(loc, fault)
+        return parameter_error(loc, fault)
     model = arguments if len(loc) == 1 else arguments.model_fields[loc[0]].annotation
     return f"{'.'.join(loc)}: unknown; there are {', '.join(getattr(model, 'model_fields', ()))}"
 
@@ -83,7 +83,7 @@ def _told(tool: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:
     async def call(*args: P.args, **kwargs: P.kwargs) -> str:
         try:
             return await tool(*args, **kwargs)
-        except AskError as error:
+        except ApiRequestError as error:
             raise ToolError(fenced([str(error)])) from error
 
     call.__signature__ = inspect.signature(tool, eval_str=True)  # type: ignore[attr-defined]

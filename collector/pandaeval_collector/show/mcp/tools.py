@@ -13,7 +13,7 @@ from pydantic import Field
 
 from pandaeval_collector.base.filters import MOST_TEXT, in_place_of, meaning
 from pandaeval_collector.show import API
-from pandaeval_collector.show.api.client import Asker, AskError
+from pandaeval_collector.show.api.client import ApiRequestError, AsyncApiClient
 from pandaeval_collector.show.api.filters import GroupFilters, filter_types
 from pandaeval_collector.show.mcp.fence import fenced
 from pandaeval_collector.show.view import lines as written
@@ -46,7 +46,7 @@ def filtered(*names: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 class Tools:
-    def __init__(self, asker: Asker, page: str | None) -> None:
+    def __init__(self, asker: AsyncApiClient, page: str | None) -> None:
         self._asker, self._page = asker, page
         self._has_page: bool | None = None
 
@@ -166,12 +166,12 @@ class Tools:
         if self._has_page is None:
             try:
                 self._has_page = (await self._asker.get("/overview"))["page"]
-            except AskError:
+            except ApiRequestError:
                 return ""
         return f"Page: {self._page.rstrip('/')}/#{place}" if self._has_page else ""
 
 
-def all_tools(asker: Asker, page: str | None) -> Iterable[Callable[..., Any]]:
+def all_tools(asker: AsyncApiClient, page: str | None) -> Iterable[Callable[..., Any]]:
     tools = Tools(asker, page)
     for name, method in vars(Tools).items():
         if inspect.isfunction(method) and not name.startswith("_"):

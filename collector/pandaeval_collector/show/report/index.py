@@ -15,7 +15,7 @@ from pandaeval_collector.base.untrusted.printable import excerpt
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.results import INLINE, ShownResult, is_inline, shown, spelled_out, verdict
-from pandaeval_collector.show.view.unscored import unasked
+from pandaeval_collector.show.view.unscored import unjudged_text
 from pandaeval_collector.store.listed import NO_SCORE, NOT_FAILED
 from pandaeval_collector.store.listed_pages import Listed, ListedSession
 
@@ -79,7 +79,7 @@ class LiveIndex:
             "sessions": self._sessions,
             "traces": self._traces,
             "order": self._order,
-            "unasked": unasked(self.tallies(), len(self._traces), judge),
+            "unasked": unjudged_text(self.tallies(), len(self._traces), judge),
         }
 
     def tallies(self) -> dict[str, OutcomeCounts]:

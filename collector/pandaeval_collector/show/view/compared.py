@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pandaeval_collector.show.view.texts import NONE, dollars, estimate, interval, many, number, said
+from pandaeval_collector.show.view.texts import NO_VALUE, dollars, estimate, interval, many, number, redacted_line
 
 Row = Mapping[str, Any]
 _PERCENT, _CHANGE, _P = ".0%", "+.0%", ".2g"
@@ -21,7 +21,7 @@ MEASURES: Mapping[str, tuple[str, Callable[[float], str]]] = {
 def share_text(share: Row) -> str:
     """Return a passed share with its interval, as ``80% of 70 (69% to 88%)``."""
     if share["share"] is None:
-        return NONE
+        return NO_VALUE
     text = f"{share['share']:.0%} of {share['passed'] + share['failed']:,}"
     if share["undecided"]:
         text += f", {share['undecided']:,} undecided"
@@ -40,13 +40,13 @@ def p_text(row: Row) -> str:
 
 def incident_text(row: Row) -> str:
     """Return severity, label and reason of an incident."""
-    return said(f"{row['severity']} {row['label'].replace('_', ' ')}: {row['reason']}", 200)
+    return redacted_line(f"{row['severity']} {row['label'].replace('_', ' ')}: {row['reason']}", 200)
 
 
 def measure_texts(row: Row) -> tuple[str, str, str]:
     """Return the title of a measure and its value in both groups."""
     title, form = MEASURES[row["name"]]
-    a, b = (NONE if row[side] is None else form(row[side]) for side in ("a", "b"))
+    a, b = (NO_VALUE if row[side] is None else form(row[side]) for side in ("a", "b"))
     return title, a, b
 
 
@@ -56,7 +56,7 @@ def compared_lines(found: Row) -> Iterator[str]:
     yield f"a has {many(a, 'run')}, b has {b:,}"
     for rate in found["rates"]:
         sides = ", ".join(f"{side} {share_text(rate[side])}" for side in ("a", "b"))
-        yield f"{said(rate['metric'], 80)}: {sides}; b - a {change_text(rate)}, p {p_text(rate)}"
+        yield f"{redacted_line(rate['metric'], 80)}: {sides}; b - a {change_text(rate)}, p {p_text(rate)}"
     for row in found["incidents"]:
         if row["trend"] != "same":
             runs = f"a {row['a']:,}, b {row['b']:,}, p {p_text(row)}"

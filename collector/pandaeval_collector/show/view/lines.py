@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from pandaeval_collector.show.view.results import ResultView, failing, is_inline, spelled_out
-from pandaeval_collector.show.view.texts import NONE, many, moment, said
+from pandaeval_collector.show.view.texts import NO_VALUE, many, moment, redacted_line
 
 Row = Mapping[str, Any]
 _FAILED = "the run failed: "
@@ -17,17 +17,17 @@ _FAILED = "the run failed: "
 def incident_line(row: Row) -> str:
     """Return a line on an incident: severity, label, runs, times and state."""
     labels = dict.fromkeys([row["label"], *(label for _, label in row["also"])])
-    what = said(" and ".join(label.replace("_", " ") for label in labels), 120)
-    agents = ", ".join(f'"{said(agent, 80)}"' for agent in row["agents"])
+    what = redacted_line(" and ".join(label.replace("_", " ") for label in labels), 120)
+    agents = ", ".join(f'"{redacted_line(agent, 80)}"' for agent in row["agents"])
     triage = row["triage"]
-    notes = [f"by {said(triage['by'], 200)}"] if triage["by"] else []
+    notes = [f"by {redacted_line(triage['by'], 200)}"] if triage["by"] else []
     if triage["note"]:
-        notes.append(f"note: {said(triage['note'], 200)}")
+        notes.append(f"note: {redacted_line(triage['note'], 200)}")
     back = "" if triage["back_at"] is None else f"came back {moment(triage['back_at'])} after it was resolved"
     state = ", ".join(filter(None, (back or triage["state"], "; ".join(notes))))
     times = f"{many(row['runs'], 'run')}, {moment(row['first_at'])} to {moment(row['last_at'])}"
     about = f"{state}; {times}, agent {agents}, incident {row['id']}"
-    line = f"{row['severity']} {what} ({about}): {said(row['reason'], 160)}"
+    line = f"{row['severity']} {what} ({about}): {redacted_line(row['reason'], 160)}"
     if row["trace_id"]:
         line += f"; newest in trace {row['trace_id']}"
     return line
@@ -35,8 +35,8 @@ def incident_line(row: Row) -> str:
 
 def question_line(row: Row) -> str:
     """Return a line on an open question: id, runs, agents and text."""
-    agents = ", ".join(said(agent, 80) for agent in row["agents"])
-    return f"{row['id']} ({many(row['runs'], 'run')}, {agents}): {said(row['question'], 400)}"
+    agents = ", ".join(redacted_line(agent, 80) for agent in row["agents"])
+    return f"{row['id']} ({many(row['runs'], 'run')}, {agents}): {redacted_line(row['question'], 400)}"
 
 
 def step_lines(row: Row) -> Iterator[str]:
@@ -58,8 +58,9 @@ def step_lines(row: Row) -> Iterator[str]:
 def other_lines(others: Iterable[Row], where: str = "") -> Iterator[str]:
     for other in others:
         score = "" if other["score"] is None else f" {other['score']:g}"
-        label = f" {said(other['label'], 60)}" if other["label"] else ""
-        yield f"other evaluator {said(other['source'], 80)}: {said(other['name'], 80)}{score}{label}{where}"
+        label = f" {redacted_line(other['label'], 60)}" if other["label"] else ""
+        source, name = redacted_line(other["source"], 80), redacted_line(other["name"], 80)
+        yield f"other evaluator {source}: {name}{score}{label}{where}"
 
 
 def others_of_session(row: Row) -> Iterator[str]:
@@ -91,22 +92,22 @@ def _candidates(result: Row) -> list[Row]:
 
 def _blame(result: Row, step: Row) -> str:
     sure = result["metadata"].get("step") == step
-    why = said("; ".join(step["reasons"]), 160)
+    why = redacted_line("; ".join(step["reasons"]), 160)
     return f"{'first wrong step' if sure else 'possible cause'}: {why}"
 
 
 def _step(number: int, span: Row, texts: Sequence[str]) -> str:
-    line = f"{'  ' * span['depth']}{number}. {span['kind']} {said(span['name'], 80)}"
+    line = f"{'  ' * span['depth']}{number}. {span['kind']} {redacted_line(span['name'], 80)}"
     for name in ("agent", "model", "tool"):
         if span.get(name):
-            line += f" {name} {said(span[name], 60)}"
+            line += f" {name} {redacted_line(span[name], 60)}"
     line += f", {span['us'] / 1e6:.2f} s"
     if "args" in span:
         line += f": ({_text(span, 'args', texts)}) → {_text(span, 'result', texts)}"
     if span["kind"] == "llm" and span.get("out"):
         speaker, place = span["out"][-1]
         if texts[place]:
-            line += f" → {said(speaker, 80)}: {said(texts[place], 300)}"
+            line += f" → {redacted_line(speaker, 80)}: {redacted_line(texts[place], 300)}"
     if "error" in span:
         line += f" ERROR {_text(span, 'error', texts)}"
     return line
@@ -114,7 +115,7 @@ def _step(number: int, span: Row, texts: Sequence[str]) -> str:
 
 def _text(span: Row, key: str, texts: Sequence[str]) -> str:
     place = span.get(key)
-    return NONE if place is None else said(texts[place], 160)
+    return NO_VALUE if place is None else redacted_line(texts[place], 160)
 
 
 def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterator[str]:
@@ -125,21 +126,22 @@ def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterat
     for result in judged:
         yield result_text(result, 400)
         for thing in result["metadata"].get("things") or ():
-            shown_by = said(thing.get("shown_by") or NONE, 40)
-            yield f"- {said(thing['became'], 40)}: {said(thing['thing'], 160)} (evidence: {shown_by})"
+            shown_by = redacted_line(thing.get("shown_by") or NO_VALUE, 40)
+            yield f"- {redacted_line(thing['became'], 40)}: {redacted_line(thing['thing'], 160)} (evidence: {shown_by})"
         if wrong := result["metadata"].get("first_wrong_step"):
-            yield f"- first wrong step: {said(wrong, 40)}"
+            yield f"- first wrong step: {redacted_line(wrong, 40)}"
     for label in labels:
         verdict = {True: "pass", False: "fail"}.get(label["passed"], label["score"])
-        person = f'a person ("{said(label["annotator"], 60)}")' if label["annotator"] else "a person"
-        yield f"{person} labels {said(label['metric'], 80)}: {verdict} {said(label['comment'], 200)}".strip()
+        person = f'a person ("{redacted_line(label["annotator"], 60)}")' if label["annotator"] else "a person"
+        metric, comment = redacted_line(label["metric"], 80), redacted_line(label["comment"], 200)
+        yield f"{person} labels {metric}: {verdict} {comment}".strip()
 
 
 def session_line(row: Row) -> str:
     """Return a line on a session, its worst trace and its failed results."""
     name = "no session"
     if row["session_id"] is not None:
-        name = f'session "{said(row["session_id"], 120)}"'
+        name = f'session "{redacted_line(row["session_id"], 120)}"'
     parts = [f"{name} ({many(row['traces'], 'trace')}, {row['failed_traces']} failed)"]
     if row["worst"] is not None:
         parts.append(f"worst {trace_line(row['worst'])}")
@@ -150,7 +152,7 @@ def session_line(row: Row) -> str:
 
 def trace_line(row: Row, metric: str | None = None) -> str:
     """Return a line on a trace with its result of ``metric``, else its worst."""
-    about = f'agent "{said(row["agent"], 80)}" at {moment(row["started_at"])}'
+    about = f'agent "{redacted_line(row["agent"], 80)}" at {moment(row["started_at"])}'
     return f"trace {row['trace_id']} of {about}: {headline(row, 200, metric)}"
 
 
@@ -174,14 +176,14 @@ def session_headline(row: Row, most: int) -> str:
     verdict, held = of_session(row, "correctness"), of_session(row, "agent_reliability")
     worst, own = row["worst"] or row, failing(row["results"])
     if verdict is not None and verdict.failed:
-        return f"{verdict.fault}: {said(verdict.reason, most)}"
+        return f"{verdict.fault}: {redacted_line(verdict.reason, most)}"
     if row["failed"]:
         is_own = own and not worst.get("failed") and worst.get("error") is None
         return result_text(own[0], most) if is_own else headline(worst, most)
     if verdict is not None and verdict.success:
-        return f"handled correctly: {said(verdict.reason, most)}"
-    if held is not None and held.says:
-        return spelled_out(held.label, said(held.reason, most))
+        return f"handled correctly: {redacted_line(verdict.reason, most)}"
+    if held is not None and held.replacement_text:
+        return spelled_out(held.label, redacted_line(held.reason, most))
     return headline(worst, most)
 
 
@@ -193,7 +195,7 @@ def headline(row: Row, most: int, metric: str | None = None) -> str:
     if error is None:
         shown += scored
     else:
-        parts.append(f"run failed: {said(error, most)}")
+        parts.append(f"run failed: {redacted_line(error, most)}")
         shown += [
             each for each in failing(scored) if not each["reason"].startswith((error[:80], f"{_FAILED}{error[:80]}"))
         ]
@@ -214,9 +216,9 @@ def result_text(result: Row, most: int) -> str:
 def trace_lines(row: Row) -> Iterator[str]:
     """Yield failed results, input and output, tool calls, then other results."""
     facts = (
-        f'agent "{said(row["agent"], 80)}"',
-        f'service "{said(row["service"], 80)}"',
-        f'session "{said(row["session_id"] or NONE, 120)}"',
+        f'agent "{redacted_line(row["agent"], 80)}"',
+        f'service "{redacted_line(row["service"], 80)}"',
+        f'session "{redacted_line(row["session_id"] or NO_VALUE, 120)}"',
         moment(row["started_at"]),
         f"{row['duration_us'] / 1e6:.1f} s",
         many(row["llm_calls"], "model call"),
@@ -225,7 +227,7 @@ def trace_lines(row: Row) -> Iterator[str]:
     )
     yield ", ".join(facts if row["complete"] else (*facts, "incomplete"))
     if row["error"] is not None:
-        yield f"the run failed: {said(row['error'], 400)}"
+        yield f"the run failed: {redacted_line(row['error'], 400)}"
     failed = failing(row["results"])
     yield f"{len(failed)} of {many(len(row['results']), 'result')} failed{':' if failed else ''}"
     for result in failed:
@@ -233,7 +235,7 @@ def trace_lines(row: Row) -> Iterator[str]:
     numbers = {span["id"]: number for number, span in enumerate((row.get("detail") or {}).get("spans", ()), 1)}
     for result in row["results"]:
         for step in _candidates(result):
-            what = " ".join(said(step[key], 60) for key in ("kind", "tool", "agent") if step.get(key))
+            what = " ".join(redacted_line(step[key], 60) for key in ("kind", "tool", "agent") if step.get(key))
             yield f"- step {numbers.get(step['span_id'], step['span_id'])} ({what}): {_blame(result, step)}"
     yield f"asked: {_captured(row['input'])}"
     yield f"answered: {_captured(row['output'])}"
@@ -243,4 +245,4 @@ def trace_lines(row: Row) -> Iterator[str]:
 
 
 def _captured(text: str | None) -> str:
-    return "not captured" if text is None else said(text, 500)
+    return "not captured" if text is None else redacted_line(text, 500)

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from pandaeval_collector.analysis.stats.quantiles import wilson
 from pandaeval_collector.base.result import DISPUTED, UNCLEAR
-from pandaeval_collector.show.view.texts import number, said
+from pandaeval_collector.show.view.texts import number, redacted_line
 
 _NORMAL = 1.959964
 """The normal quantile of a 95 % interval."""
@@ -103,7 +103,7 @@ class OutcomeCounts:
     @property
     def whys(self) -> str:
         """Return reasons without a score, as ``no_content 3, timeout 1``."""
-        return ", ".join(f"{said(why, 40)} {times}" for why, times in self.unscored.most_common())
+        return ", ".join(f"{redacted_line(why, 40)} {times}" for why, times in self.unscored.most_common())
 
     @property
     def text(self) -> str:
@@ -147,8 +147,8 @@ def rate_lines(rates: Iterable[Row]) -> list[str]:
 
 
 def _metric(level: str, name: str) -> str:
-    return said(f"{level}.{name}", 80)
+    return redacted_line(f"{level}.{name}", 80)
 
 
 def _agent(name: str) -> str:
-    return f'agent "{said(name, 80)}"' if name else "an agent without a name"
+    return f'agent "{redacted_line(name, 80)}"' if name else "an agent without a name"

@@ -11,7 +11,7 @@ from typing import Any
 from pandaeval_collector.base.result import NOTED, is_verdict
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.show.report.text import pruned
-from pandaeval_collector.show.view.texts import number, said
+from pandaeval_collector.show.view.texts import number, redacted_line
 from pandaeval_collector.store.listed import NO_SCORE
 
 INLINE = "inline"
@@ -102,7 +102,7 @@ class ResultView:
         return verdict(self.label) + (f" at {self.step}" if self.step else "")
 
     @property
-    def says(self) -> str:
+    def replacement_text(self) -> str:
         """Words to replace a misleading number, or empty."""
         if self.outcome != "scored":
             return ""
@@ -115,10 +115,10 @@ class ResultView:
     def text(self, most: int) -> str:
         """Return ``trace.tool_loop 0.17 (fail): reason``, with ``most`` characters of reason."""
         score = f" {self.outcome if self.score is None else number(self.score)}" if self.agrees else ""
-        word = said(self.word, 80)
+        word = redacted_line(self.word, 80)
         if not self.final:
             word += ", so far"
-        return f"{said(self.metric, 80)}{score} ({word}): {said(self.reason, most)}"
+        return f"{redacted_line(self.metric, 80)}{score} ({word}): {redacted_line(self.reason, most)}"
 
 
 def by_urgency(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -11,13 +11,13 @@ from pandaeval_collector.judge.shorten import elided
 
 _MARK = 60
 BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-NONE = "-"
+NO_VALUE = "-"
 """Stands for a value that there is not."""
 MARGIN = 6000
 """Extra characters searched for secrets after the shown text, because a part of a key is not recognised."""
 
 
-def said(text: Any, most: int = 300) -> str:
+def redacted_line(text: Any, most: int = 300) -> str:
     """Return foreign text redacted, on one line of about ``most`` characters."""
     return shortened(one_line(hidden(elided(str(text), most + MARGIN))), most)
 
@@ -47,7 +47,7 @@ def moment(milliseconds: float) -> str:
 
 def number(value: float | None, form: str = ".2f") -> str:
     """Format a score (two places) or another value; never ``-0.00``."""
-    return NONE if value is None else format(value, form.replace(".", "z.", 1))
+    return NO_VALUE if value is None else format(value, form.replace(".", "z.", 1))
 
 
 def interval(low: float | None, high: float | None, form: str = ".2f") -> str:

@@ -31,7 +31,7 @@ CURES: Mapping[str, str] = {
 """What to do about many results that could not be scored, by why."""
 
 
-def unasked(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None) -> str:
+def unjudged_text(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None) -> str:
     """Return sentences on unjudged questions and why. ``traces``: number of runs. ``judge``: configured model."""
     scored = tallies[TASK].scored if TASK in tallies else 0
     if not traces or scored >= traces or handled(tallies):

@@ -14,7 +14,7 @@ from pandaeval_collector.analysis.rules._failures import (
     failed,
     failure_of,
     failure_sign,
-    is_absence,
+    reports_not_found,
 )
 from pandaeval_otel.model import ToolCall
 from support.told_failures import DECLINED, FAILED, FINE, UNSURE
@@ -85,11 +85,11 @@ def test_a_call_that_worked_has_no_error() -> None:
 
 
 def test_not_found_errors_are_absences() -> None:
-    assert is_absence(called("Error: user not found"))
-    assert is_absence(called({"error": "no such order"}))
-    assert not is_absence(called("Error: timeout"))
-    assert not is_absence(called("exec failed: bash: python: command not found"))
-    assert not is_absence(called("Unknown tool: get_lines"))
+    assert reports_not_found(called("Error: user not found"))
+    assert reports_not_found(called({"error": "no such order"}))
+    assert not reports_not_found(called("Error: timeout"))
+    assert not reports_not_found(called("exec failed: bash: python: command not found"))
+    assert not reports_not_found(called("Unknown tool: get_lines"))
 
 
 def test_deeply_nested_results_are_no_errors() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pandaeval_collector.analysis.rules.tool_loop import RUNAWAY, running_away
+from pandaeval_collector.analysis.rules.tool_loop import RUNAWAY, runaway_loop
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_otel.model import Message, Trace
 from pandaeval_otel.normal.trace import Closing, trace_of
@@ -61,7 +61,7 @@ def test_a_loop_is_reported_once_at_the_end_of_the_run() -> None:
 
 @pytest.mark.parametrize("at_once", [1, 2, 3])
 def test_a_run_that_does_not_end_is_reported_once(at_once: int) -> None:
-    found = [running_away(trace) for trace in run(30, answer=False, at_once=at_once)]
+    found = [runaway_loop(trace) for trace in run(30, answer=False, at_once=at_once)]
     [reported] = [each for each in found if each is not None]
     assert RUNAWAY <= reported.wasted_calls < RUNAWAY + at_once
     assert reported.looping
@@ -71,7 +71,7 @@ def test_long_runs_without_repetition_are_not_running_away() -> None:
     history: list[Message] = []
     for number in range(20):
         asked = says(asks(arguments={"page": number}, id=f"c{number}"))
-        assert running_away(step(history, asked)) is None
+        assert runaway_loop(step(history, asked)) is None
         history += [asked, gives(f"sailing {number * 37}", f"c{number}")]
 
 

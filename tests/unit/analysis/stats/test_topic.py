@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pandaeval_collector.analysis.stats.topic import (
-    asked,
-    could_be_off,
-    have_subjects,
-    say_enough,
-    stated,
+    answer_topic_text,
+    have_enough_words,
+    have_topics,
+    may_be_off_topic,
+    message_topic_text,
 )
 
 ANSWER = "Larvik is a charming coastal town, well known for its beech forest and its natural mineral water."
@@ -35,7 +35,7 @@ ANSWER = "Larvik is a charming coastal town, well known for its beech forest and
     ],
 )
 def test_consent_thanks_and_ids_name_no_subject(message: str) -> None:
-    assert not have_subjects(message, ANSWER)[0]
+    assert not have_topics(message, ANSWER)[0]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_consent_thanks_and_ids_name_no_subject(message: str) -> None:
     ],
 )
 def test_questions_and_requests_name_a_subject(message: str) -> None:
-    assert have_subjects(message, ANSWER)[0]
+    assert have_topics(message, ANSWER)[0]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_questions_and_requests_name_a_subject(message: str) -> None:
     ],
 )
 def test_an_answer_with_only_a_value_names_no_subject(answer: str, says: bool) -> None:
-    assert have_subjects("", answer)[1] is says
+    assert have_topics("", answer)[1] is says
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_an_answer_with_only_a_value_names_no_subject(answer: str, says: bool) -
     ],
 )
 def test_questions_back_refusals_and_hand_overs_are_never_off_topic(answer: str) -> None:
-    assert not could_be_off("Which chess opening suits beginners who like sharp positions?", answer)
+    assert not may_be_off_topic("Which chess opening suits beginners who like sharp positions?", answer)
 
 
 def test_an_answer_that_shares_a_word_with_the_question_is_not_off_topic() -> None:
@@ -90,9 +90,9 @@ def test_an_answer_that_shares_a_word_with_the_question_is_not_off_topic() -> No
         "Why does sourdough bread without yeast need a hot oven?",
         "How do I plant a beech hedge in a clay soil?",
     )
-    assert could_be_off(bread, ANSWER)
-    assert not could_be_off(hedge.replace("clay", "garden clay"), ANSWER)
-    assert say_enough(hedge.replace("clay", "garden clay"), ANSWER)
+    assert may_be_off_topic(bread, ANSWER)
+    assert not may_be_off_topic(hedge.replace("clay", "garden clay"), ANSWER)
+    assert have_enough_words(hedge.replace("clay", "garden clay"), ANSWER)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_an_answer_that_shares_a_word_with_the_question_is_not_off_topic() -> No
 def test_answers_to_short_messages_are_off_topic_only_if_the_texts_are_unlike(
     message: str, tells: bool, tells_if_unlike: bool
 ) -> None:
-    assert could_be_off(message, ANSWER) is tells
-    assert could_be_off(message, ANSWER, unlike=True) is tells_if_unlike
+    assert may_be_off_topic(message, ANSWER) is tells
+    assert may_be_off_topic(message, ANSWER, unlike=True) is tells_if_unlike
 
 
 @pytest.mark.parametrize(
@@ -120,56 +120,56 @@ def test_answers_to_short_messages_are_off_topic_only_if_the_texts_are_unlike(
     ],
 )
 def test_a_message_has_a_subject_only_if_its_answer_has_one(message: str, answer: str, named: bool, said: bool) -> None:
-    assert have_subjects(message, answer) == (named, said)
+    assert have_topics(message, answer) == (named, said)
 
 
 def test_small_talk_is_removed_from_messages_and_answers() -> None:
-    assert asked("My user ID is x_1, cancel the flight").strip() == "cancel the flight"
-    assert stated("I'm sorry. The flight is full! Anything else?").strip() == "The flight is full!"
+    assert message_topic_text("My user ID is x_1, cancel the flight").strip() == "cancel the flight"
+    assert answer_topic_text("I'm sorry. The flight is full! Anything else?").strip() == "The flight is full!"
 
 
 def test_small_talk_in_a_long_text_is_kept() -> None:
     long = "Could you tell me? " * 100
-    assert stated(long) == asked(long) == long
+    assert answer_topic_text(long) == message_topic_text(long) == long
 
 
 @pytest.mark.parametrize("sign", ["a", "字", " ", "@", "my ", "you ", "1", "\n", "’"])
 def test_a_text_is_never_off_topic_to_itself(sign: str) -> None:
     for text in (sign * 100_000, (sign * 1200)[:1200]):
-        assert not could_be_off(text, text)
+        assert not may_be_off_topic(text, text)
 
 
 def test_a_text_over_200_characters_always_has_a_subject() -> None:
     for at, has in ((200, False), (201, True)):
         talk = ("yes " * 60)[:at].ljust(at, ".")
-        assert (have_subjects(talk, ANSWER)[0], have_subjects("", talk)[1]) == (has, has)
+        assert (have_topics(talk, ANSWER)[0], have_topics("", talk)[1]) == (has, has)
 
 
 def test_small_talk_is_removed_from_texts_of_up_to_1200_characters() -> None:
     for length, searched in ((1200, True), (1201, False)):
         text = "Thank you. " + "x" * (length - 11)
-        assert (asked(text) == text, stated(text) == text) == (not searched, not searched)
+        assert (message_topic_text(text) == text, answer_topic_text(text) == text) == (not searched, not searched)
 
 
 def test_messages_are_split_into_clauses_and_answers_into_sentences() -> None:
-    assert asked("Bake bread. Thank you! Plant a hedge") == "Bake bread,  Plant a hedge"
-    assert stated("It rains. I'm sorry. It snows.") == "It rains.  It snows."
+    assert message_topic_text("Bake bread. Thank you! Plant a hedge") == "Bake bread,  Plant a hedge"
+    assert answer_topic_text("It rains. I'm sorry. It snows.") == "It rains.  It snows."
 
 
 def test_codes_are_removed_and_typographic_apostrophes_are_replaced() -> None:
-    assert asked("send order-7 on") == "send   on"
-    assert stated("It’s late 42 now") == "It's late   now"
+    assert message_topic_text("send order-7 on") == "send   on"
+    assert answer_topic_text("It’s late 42 now") == "It's late   now"
 
 
 def test_six_words_are_enough_or_three_if_the_texts_are_unlike() -> None:
     six = "oven bread yeast flour water salt"
     five, three, two = (" ".join(six.split()[:count]) for count in (5, 3, 2))
-    assert say_enough(six, six)
-    assert not say_enough(five, six)
-    assert not say_enough(six, five)
-    assert say_enough(three, six, unlike=True)
-    assert not say_enough(three, six)
-    assert not say_enough(two, six, unlike=True)
+    assert have_enough_words(six, six)
+    assert not have_enough_words(five, six)
+    assert not have_enough_words(six, five)
+    assert have_enough_words(three, six, unlike=True)
+    assert not have_enough_words(three, six)
+    assert not have_enough_words(two, six, unlike=True)
 
 
 QUESTION = "Which chess opening suits beginners who like sharp tactical positions?"
@@ -185,8 +185,8 @@ QUESTION = "Which chess opening suits beginners who like sharp tactical position
     ],
 )
 def test_answers_to_consent_or_what_next_questions_are_not_off_topic(message: str) -> None:
-    assert could_be_off(QUESTION, ANSWER, unlike=True)
-    assert not could_be_off(message, ANSWER, unlike=True)
+    assert may_be_off_topic(QUESTION, ANSWER, unlike=True)
+    assert not may_be_off_topic(message, ANSWER, unlike=True)
 
 
 @pytest.mark.parametrize(
@@ -194,13 +194,13 @@ def test_answers_to_consent_or_what_next_questions_are_not_off_topic(message: st
     ["YOU ARE BEING TRANSFERRED TO A HUMAN AGENT. PLEASE HOLD ON.", "I am connecting you to our coastal team."],
 )
 def test_a_hand_over_is_not_off_topic(handed: str) -> None:
-    assert not could_be_off(QUESTION, f"{handed} {ANSWER}", unlike=True)
+    assert not may_be_off_topic(QUESTION, f"{handed} {ANSWER}", unlike=True)
 
 
 def test_a_question_after_ok_still_counts_as_a_question() -> None:
-    assert could_be_off(f"Ok, {QUESTION[0].lower()}{QUESTION[1:]}", ANSWER)
+    assert may_be_off_topic(f"Ok, {QUESTION[0].lower()}{QUESTION[1:]}", ANSWER)
 
 
 @pytest.mark.parametrize("message", ["Oh, I forgot the W at the beginning.", "Oops, hmm, wow!"])
 def test_interjections_are_small_talk(message: str) -> None:
-    assert not could_be_off(message, ANSWER, unlike=True)
+    assert not may_be_off_topic(message, ANSWER, unlike=True)

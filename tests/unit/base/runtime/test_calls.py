@@ -22,7 +22,7 @@ from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.runtime.every import Backoff
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
 from pandaeval_otel.base.component_errors import ERRORS
-from support.doors import until
+from support.receivers import until
 
 _TOGETHER = """
 import asyncio, sys, time

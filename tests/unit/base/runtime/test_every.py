@@ -11,7 +11,7 @@ import pytest
 
 from pandaeval_collector.base.runtime import every as every_module
 from pandaeval_collector.base.runtime.every import Every
-from support.doors import until
+from support.receivers import until
 
 
 class Rounds:

@@ -30,7 +30,7 @@ from support.chained import turn
 from support.database import open_database
 from support.embedder import WordEmbedder
 from support.judged import ScriptedConfidence, filed_here, stored
-from support.line import RunningLine, as_file
+from support.line import RunningPipeline, as_file
 from support.made_traces import Composer, MadeTrace
 
 QUIET = 11.0
@@ -42,20 +42,20 @@ THREE = turn(3, ["resp_3"], "resp_2")
 TOLD = [turn(1, told=[11]), turn(2, told=[11, 12]), turn(3, told=[11, 12, 13])]
 
 
-async def say(line: RunningLine, *turns: MadeTrace) -> None:
+async def say(line: RunningPipeline, *turns: MadeTrace) -> None:
     for each in turns:
         await line.send(each)
         await line.wait(QUIET)
 
 
-def places(line: RunningLine, *turns: MadeTrace) -> list[str | None]:
+def places(line: RunningPipeline, *turns: MadeTrace) -> list[str | None]:
     found = line.store.reads.session_of([each.trace_id for each in turns])
     return [found.get(each.trace_id) for each in turns]
 
 
 class TestInOrder:
     async def test_three_turns_are_one_session_with_the_results_of_a_file(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, ONE, TWO, THREE)
             await line.settle()
             assert places(line, ONE, TWO, THREE) == ["resp_1"] * 3
@@ -64,7 +64,7 @@ class TestInOrder:
             assert session["session_id"] == "resp_1"
 
     async def test_the_first_turn_joins_the_session_when_the_second_turn_arrives(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, ONE)
             assert places(line, ONE) == [None]
             assert {each["session_id"] for each in line.results()} == {None}
@@ -77,25 +77,25 @@ class TestInOrder:
             assert {each["session_id"] for each in line.of(TWO, "coherence")} == {"resp_1"}
 
     async def test_answers_are_compared_across_turns(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, ONE, turn(2, ["resp_2"], "resp_1", said="The refund was sent."))
             [second] = [each for each in line.results() if each["metric"] == "loop_detection" and each["score"] == 0.0]
             assert second["metadata"]["comparisons"][0]["trace_id"] == ONE.trace_id.hex()
 
     async def test_two_turns_that_continue_the_same_turn_are_in_its_session(self, tmp_path: Path) -> None:
         fork = turn(4, ["resp_4"], "resp_1")
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, ONE, TWO, fork)
             assert places(line, ONE, TWO, fork) == ["resp_1"] * 3
 
     async def test_a_turn_continues_the_last_response_of_a_turn_with_tools(self, tmp_path: Path) -> None:
         first, second = turn(1, ["resp_a", "resp_b"]), turn(2, ["resp_c", "resp_d"], "resp_b")
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, first, second, turn(3, ["resp_e"], "resp_d"))
             assert places(line, first, second) == ["resp_b"] * 2
 
     async def test_restarts_between_turns_do_not_change_the_results(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             for each in (ONE, TWO, THREE):
                 await say(line, each)
                 await line.restart()
@@ -108,7 +108,7 @@ class TestByHistory:
     async def test_turns_that_repeat_the_earlier_turns_are_one_session(
         self, tmp_path: Path, order: tuple[int, ...]
     ) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *[TOLD[at] for at in order])
             await line.settle()
             [session] = {*places(line, *TOLD)}
@@ -121,13 +121,13 @@ class TestByHistory:
         self, tmp_path: Path, order: tuple[int, ...]
     ) -> None:
         same = [turn(1, told=[11]), turn(2, told=[11]), turn(3, told=[11, 12])]
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *[same[at] for at in order])
             assert places(line, *same) == [None] * 3
 
     async def test_a_later_conversation_with_the_same_start_does_not_split_a_session(self, tmp_path: Path) -> None:
         again = [turn(4, told=[11]), turn(5, told=[11, 12]), turn(6, told=[11, 12, 15]), turn(7, told=[11, 12, 15, 16])]
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *TOLD, *again)
             first, second = places(line, TOLD[0])[0], places(line, again[2])[0]
             assert places(line, *TOLD, *again) == [first] * 3 + [None, None, second, second]
@@ -138,7 +138,7 @@ class TestByHistory:
         first = turn(2, ["resp_2"], told=[11])
         by_response, by_history, alike = turn(3, [], "resp_2"), turn(4, told=[11, 12]), turn(1, told=[11])
         found = [first, by_response, by_history, alike]
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, first, by_response, by_history)
             assert places(line, *found) == ["resp_2"] * 3 + [None]
             await say(line, alike)
@@ -149,7 +149,7 @@ class TestByHistory:
 
     async def test_examples_in_a_prompt_do_not_join_a_session(self, tmp_path: Path) -> None:
         shown = [turn(1, told=[11, 12]), turn(2, told=[11, 13]), turn(3, told=[11, 14])]
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *shown)
             assert places(line, *shown) == [None] * 3
 
@@ -164,18 +164,18 @@ class TestByHistory:
 
 class TestOutOfOrder:
     async def test_a_session_is_named_after_a_missing_first_response(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, TWO, THREE)
             assert places(line, TWO, THREE) == ["resp_1"] * 2
 
     async def test_a_late_first_turn_does_not_change_the_session_name(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, TWO)
             await say(line, ONE)
             assert places(line, ONE, TWO) == ["resp_1"] * 2
 
     async def test_a_late_middle_turn_joins_the_turns_before_and_after_it(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, ONE, THREE)
             assert places(line, ONE, THREE) == [None, "resp_2"]
             await line.wait(2000)  # that session is over, and scored
@@ -187,7 +187,7 @@ class TestOutOfOrder:
     async def test_a_late_span_that_names_a_session_also_moves_the_following_turns(self, tmp_path: Path) -> None:
         named = turn(1, ["resp_1"], session="chat-7")
         *calls, root = named.spans
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(named, calls)
             await line.wait(200.0)
             await say(line, TWO, THREE)
@@ -199,7 +199,7 @@ class TestOutOfOrder:
     async def test_a_first_turn_leaves_its_session_if_the_next_turn_names_another_session(self, tmp_path: Path) -> None:
         named = turn(2, ["resp_2"], "resp_1", session="chat-8")
         *calls, root = named.spans
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, ONE)
             await line.send(named, calls)
             await line.wait(200.0)
@@ -213,7 +213,7 @@ class TestOutOfOrder:
     async def test_a_first_turn_with_an_unseen_history_also_leaves_its_session(self, tmp_path: Path) -> None:
         first, named = turn(1, ["resp_1"], told=[11, 12]), turn(2, ["resp_2"], "resp_1", session="chat-8")
         *calls, root = named.spans
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, first)
             await line.send(named, calls)
             await line.wait(200.0)
@@ -230,7 +230,7 @@ class TestOutOfOrder:
         closed, later = turn(1, ["resp_1", ""]), turn(2, ["resp_2"], "resp_1")
         first, second, root = closed.spans
         second.attributes.add(key="gen_ai.request.previous_response.id").value.string_value = "resp_1"
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await line.send(closed, [first, root])
             await line.wait(QUIET)
             await line.send(closed, [second])
@@ -246,13 +246,13 @@ class TestOutOfOrder:
 class TestNamed:
     async def test_a_turn_without_session_id_joins_the_named_session_it_continues(self, tmp_path: Path) -> None:
         first = turn(1, ["resp_1"], session="chat-7")
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, first, TWO, THREE)
             assert places(line, first, TWO, THREE) == ["chat-7"] * 3
 
     async def test_a_named_session_begins_at_the_turn_that_names_it(self, tmp_path: Path) -> None:
         second = turn(2, ["resp_2"], "resp_1", session="chat-7")
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, ONE, second, THREE)
             assert places(line, ONE, second, THREE) == [None, "chat-7", "chat-7"]
 
@@ -261,7 +261,7 @@ class TestOdd:
     async def test_responses_that_continue_each_other_are_one_session(self, tmp_path: Path) -> None:
         one, two = turn(1, ["resp_1"], "resp_2"), turn(2, ["resp_2"], "resp_1")
         itself = turn(3, ["resp_3"], "resp_3")
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, two, one, itself)
             assert places(line, one, two, itself) == ["resp_2", "resp_2", None]
             await line.settle()
@@ -269,7 +269,7 @@ class TestOdd:
 
     async def test_a_wrong_clock_does_not_separate_the_first_two_turns(self, tmp_path: Path) -> None:
         early = turn(2, ["resp_2"], "resp_1", start=0)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, ONE, early)
             assert places(line, ONE, early) == ["resp_1"] * 2
 
@@ -278,7 +278,7 @@ class TestOdd:
     ) -> None:
         for module in ("pipeline.line.implied_sessions", "store.responses"):
             monkeypatch.setattr(f"pandaeval_collector.{module}.response_digest", lambda id_: b"the same")
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, ONE, turn(8, ["resp_8"]), TWO)
             assert places(line, ONE, turn(8), TWO) == ["resp_1", None, "resp_1"]
 
@@ -290,7 +290,7 @@ class TestCosts:
         asked = watch(monkeypatch)
         composer = Composer(3)
         named = [made for made in (composer.trace() for _ in range(12)) if made.session is not None]
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *named, turn(1, ["chatcmpl-1"]), turn(2, ["msg_1"]))
         assert asked == []
         assert rows(tmp_path, "SELECT count(*) FROM responses") == 0
@@ -310,7 +310,7 @@ class TestCosts:
             raise AssertionError("read whole")
 
         monkeypatch.setattr(StoreReader, "newest_traces", watched)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *(turn(n, [f"resp_{n}"], f"resp_{n - 1}" if n > 1 else "") for n in range(1, 60)))
             asked, read[:] = watch(monkeypatch), []
             monkeypatch.setattr(StoreReader, "session_traces", whole)
@@ -325,7 +325,7 @@ class TestCosts:
         monkeypatch.setattr("pandaeval_collector.store.responses.MANY", 3)
         same = [turn(n, ["resp_1"]) for n in range(1, 9)]
         others = [turn(n, [f"resp_{n}"], "resp_1") for n in range(10, 18)]
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *same, *others)
             assert set(places(line, *others)) == {"resp_1"}
             assert len(line.store.reads.responses.traces(["resp_1"], continued=False)) == 3
@@ -338,7 +338,7 @@ class TestCosts:
 
 class TestForgotten:
     async def test_responses_are_deleted_with_their_traces(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, ONE, TWO, turn(9, ["resp_9"]))
             await line.settle()
             assert rows(tmp_path, "SELECT count(*) FROM responses") == 4

@@ -16,8 +16,8 @@ from pandaeval_lab.cli._inputs import requests
 from pandaeval_lab.replay.judge import ReplayJudge
 from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
-from support.asked import GOOD, RIGHT, Answers, ScriptedCaller
 from support.embedder import WordEmbedder
+from support.scripted_judge import GOOD, RIGHT, Answers, ScriptedCaller
 
 CAPTURES = Path(__file__).parents[3] / "golden" / "captures"
 SESSION = CAPTURES / "langgraph_genai" / "good_session.otlp.jsonl"

@@ -20,7 +20,7 @@ from pandaeval_collector.store.rates import read_rates
 from pandaeval_lab.replay.files import Input
 from pandaeval_otel.wire.labels import HumanLabel
 from support.ferry_desk import MS, span
-from support.line import RunningLine
+from support.line import RunningPipeline
 from support.made_traces import START_NS, MadeTrace
 from support.results import JUDGE, result
 from support.two_lines import QUIET, Two
@@ -42,13 +42,15 @@ LOOP = Path(__file__).parents[3] / "golden" / "captures" / "langgraph_genai" / "
 REPEATED = "turn.tool_call_behavior_failure"
 
 
-async def _dismiss(line: RunningLine, trace: MadeTrace, metric: str = "trace.response", undone: bool = False) -> None:
+async def _dismiss(
+    line: RunningPipeline, trace: MadeTrace, metric: str = "trace.response", undone: bool = False
+) -> None:
     label = HumanLabel(trace.trace_id.hex(), metric, None, True, "mia", 1.0, "the tool succeeded")
     await line.pipeline.commit(lambda: _asked(line, Dismissal(label, undone)))
 
 
 async def test_a_dismissed_turn_finding_is_not_counted_until_the_dismissal_is_withdrawn(tmp_path: Path) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for request in Input(str(LOOP)).requests():
             await line.pipeline.traces(request.data)
         await line.settle()
@@ -71,7 +73,7 @@ async def test_a_dismissed_turn_finding_is_not_counted_until_the_dismissal_is_wi
 
 
 async def test_a_dismissed_finding_no_longer_determines_the_first_wrong_step(tmp_path: Path) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for request in Input(str(LOOP)).requests():
             await line.pipeline.traces(request.data)
         await line.settle()
@@ -95,7 +97,7 @@ async def test_a_dismissed_finding_no_longer_determines_the_first_wrong_step(tmp
         assert _rated(line) == rated
 
 
-def _rated(line: RunningLine) -> list[str]:
+def _rated(line: RunningPipeline) -> list[str]:
     finder = Finder(line.folder)
     try:
         return [verdict for metric, _, verdict, _ in read_rates(finder, Wanted()) if metric == "trace.blame"]
@@ -103,12 +105,12 @@ def _rated(line: RunningLine) -> list[str]:
         finder.close()
 
 
-async def _commit(line: RunningLine, asked: Dismissal) -> None:
+async def _commit(line: RunningPipeline, asked: Dismissal) -> None:
     await line.pipeline.commit(lambda: _asked(line, asked))
     await line.settle()
 
 
-def _blame(line: RunningLine) -> dict[str, Any]:
+def _blame(line: RunningPipeline) -> dict[str, Any]:
     return [each for each in line.results() if each["metric"] == "blame"][-1]
 
 
@@ -118,11 +120,11 @@ def _label(result: dict[str, Any]) -> HumanLabel:
     return HumanLabel(unit, f"{result['level']}.{result['metric']}", None, True, "mia", 1.0, "a retry")
 
 
-async def _asked(line: RunningLine, asked: Dismissal) -> Any:
+async def _asked(line: RunningPipeline, asked: Dismissal) -> Any:
     return line.line.dismiss(asked)
 
 
-def _counted(line: RunningLine) -> dict[str, Any]:
+def _counted(line: RunningPipeline) -> dict[str, Any]:
     finder = Finder(line.folder)
     try:
         failed, groups, _ = read_failures(finder, Wanted())
@@ -133,7 +135,7 @@ def _counted(line: RunningLine) -> dict[str, Any]:
     return {"failed": {(row.trace_id, row.label) for row in failed}, "groups": groups, "rates": rates, "bad": bad}
 
 
-def _reliability(line: RunningLine) -> float:
+def _reliability(line: RunningPipeline) -> float:
     """Return the last score, or 2.0 if the session has no score."""
     score = [each for each in line.results() if each["metric"] == "agent_reliability"][-1]["score"]
     return 2.0 if score is None else float(score)
@@ -143,7 +145,7 @@ def _reliability(line: RunningLine) -> float:
 async def test_a_dismissed_finding_is_not_counted_until_the_dismissal_is_withdrawn(
     tmp_path: Path, trace: MadeTrace
 ) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for each in (trace, TALK):
             await line.send(each)
         await line.settle()
@@ -177,7 +179,7 @@ async def test_a_dismissed_finding_is_not_counted_until_the_dismissal_is_withdra
 
 async def test_late_spans_do_not_bring_a_dismissed_finding_back(tmp_path: Path) -> None:
     late = CLAIMED.spans[1]
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         await line.send(CLAIMED, [each for each in CLAIMED.spans if each is not CLAIMED.spans[0]])
         await line.wait(QUIET)
         assert line.of(CLAIMED, "response")[-1]["success"] is False, late.name
@@ -193,8 +195,8 @@ async def test_late_spans_do_not_bring_a_dismissed_finding_back(tmp_path: Path) 
 async def test_a_dismissal_reaches_the_collector_that_scores_the_session(tmp_path: Path) -> None:
     """Two collectors of the same topics: one decides the trace, the other its session."""
     async with (
-        RunningLine(tmp_path / "forwarder", hands_over=True) as forwarder,
-        RunningLine(tmp_path / "owner", hands_over=True) as owner,
+        RunningPipeline(tmp_path / "forwarder", hands_over=True) as forwarder,
+        RunningPipeline(tmp_path / "owner", hands_over=True) as owner,
     ):
         both = Two(forwarder, owner)
         await both.decide(CRASH, TALK)
@@ -217,7 +219,7 @@ async def test_a_dismissal_reaches_the_collector_that_scores_the_session(tmp_pat
         assert _verdict(owner) == ("disputed", None)
 
 
-async def _disputed(line: RunningLine) -> Any:
+async def _disputed(line: RunningPipeline) -> Any:
     """File a verdict that the crash disputes."""
     against = {"metric": "response", "reason": "it crashed", "trace_id": CRASH.trace_id.hex()}
     finding = verdict(Score(0.9, "All was done.", {"sure": 96}), (25.0, 75.0), against)
@@ -228,13 +230,13 @@ async def _disputed(line: RunningLine) -> Any:
     return decision
 
 
-def _verdict(line: RunningLine) -> tuple[str, bool | None]:
+def _verdict(line: RunningPipeline) -> tuple[str, bool | None]:
     newest = [each for each in line.results() if each["metric"] == "correctness"][-1]
     return newest["label"], newest["success"]
 
 
 async def test_a_trace_without_a_failure_cannot_be_dismissed(tmp_path: Path) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         await line.send(TALK)
         await line.settle()
         before = line.results()

@@ -14,7 +14,7 @@ from pandaeval_collector.pipeline.line.handover import Handed, unpacked
 from pandaeval_collector.pipeline.line.members import from_row, summary
 from pandaeval_otel._proto.member_pb2 import Member
 from support.hostile.fuzz import spoilt
-from support.line import RunningLine
+from support.line import RunningPipeline
 from support.packed_members import packed
 
 SOUND = next(each for each in packed() if orjson.loads(Member.FromString(each).facts)["signals"])
@@ -94,7 +94,7 @@ async def test_every_accepted_member_can_be_scored_with_its_session(tmp_path: Pa
             assert isinstance(handed, Handed)
             taken.append(message)
     assert len(taken) > 10
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         await line.adopt(taken)
         await line.settle()
         assert not line.telemetry.total("pandaeval.sessions", "failed")

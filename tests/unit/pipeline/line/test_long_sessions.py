@@ -12,7 +12,7 @@ import pytest
 import pandaeval_collector.pipeline.line.sessions as sessions_module
 from pandaeval_collector.store import StoreReader
 from pandaeval_otel.model import Trigger
-from support.line import RunningLine, cut, in_session
+from support.line import RunningPipeline, cut, in_session
 from support.made_traces import Composer, MadeTrace
 
 QUIET = 11.0
@@ -24,7 +24,7 @@ async def said(
     """Return results of traces decided in small groups."""
     monkeypatch.setattr(sessions_module, "_NEAR", near)
     chance = random.Random(seed)
-    async with RunningLine(folder) as line:
+    async with RunningPipeline(folder) as line:
         late = []
         for trace in traces:
             first, *rest = cut(trace, chance) if chance.random() < 0.3 else [list(trace.spans)]
@@ -76,7 +76,7 @@ async def test_a_new_trace_of_a_long_session_usually_reads_only_the_newest_trace
     monkeypatch.setattr(sessions_module, "_NEAR", (8,))
     composer = Composer(7)
     traces = [in_session(composer.trace(spans=3), "long") for _ in range(60)]
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for trace in traces:
             await line.send(trace)
         await line.pipeline.close_all(Trigger.ROOT_ENDED)

@@ -30,7 +30,7 @@ from pandaeval_otel._proto.member_pb2 import Member
 from support.chained import turn
 from support.embedder import WordEmbedder
 from support.judged import ScriptedConfidence, filed_here, stored
-from support.line import RunningLine, as_file, in_session
+from support.line import RunningPipeline, as_file, in_session
 from support.made_traces import Composer, MadeTrace
 from support.two_lines import QUIET, two
 
@@ -190,7 +190,7 @@ async def test_a_session_waits_for_a_judge_that_another_collector_calls(tmp_path
     async def settle(decide: Callable[[], Conclusion]) -> None:
         store.commit(decide().changes).result()
 
-    async with RunningLine(
+    async with RunningPipeline(
         tmp_path / "owner", Timing(judge_wait=1e6, upkeep=1e9), settings=evaluator.settings
     ) as owner:
         store.commit(line.decide([stored(store, turn(1, session="s"))]).changes).result()
@@ -227,7 +227,7 @@ async def test_an_owner_receives_the_spans_that_it_needs_to_judge_a_session(tmp_
     sent = [row.body for row in store.outbox.after(MEMBERS, 0)]
     full = [with_contents(each, store.reads.contents, 1 << 20) for each in sent]
     assert [with_contents(each, store.reads.contents, 10) for each in sent] == sent, "too large"
-    async with RunningLine(tmp_path / "owner") as owner:
+    async with RunningPipeline(tmp_path / "owner") as owner:
         await owner.adopt(full)
         found, missing = EarlierTraces(owner.store.reads, lambda trace: trace).whole("s")
         assert ([each.trace_id for each in found], missing) == ([each.trace_id.hex() for each in traces], 0)
@@ -256,7 +256,7 @@ async def test_sent_spans_stay_only_if_the_next_member_has_the_same_evidence(tmp
         ("of other evidence", [full, other.SerializeToString()], 0),
         ("left", [full, _left(trace.trace_id, "s")], 0),
     ):
-        async with RunningLine(tmp_path / name) as owner:
+        async with RunningPipeline(tmp_path / name) as owner:
             await owner.adopt(words)
             assert len(owner.store.reads.contents(trace.trace_id)) == parts, name
     store.close()

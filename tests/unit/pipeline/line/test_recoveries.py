@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.ferry_desk import MS, message, span
-from support.line import RunningLine, as_file
+from support.line import RunningPipeline, as_file
 from support.made_traces import START_NS, MadeTrace
 from support.two_lines import QUIET, UNSHARED
 
@@ -61,7 +61,7 @@ def scattered(number: int, *, call: str = "w1", told: bool = False, answer: str 
 ASKED, RAN, ANSWERED = scattered(1), scattered(2, told=True), scattered(3, answer="Aker has 26 units.")
 
 
-def response(line: RunningLine, of: MadeTrace) -> dict[str, Any]:
+def response(line: RunningPipeline, of: MadeTrace) -> dict[str, Any]:
     return line.of(of, "response")[-1]
 
 
@@ -69,7 +69,7 @@ def response(line: RunningLine, of: MadeTrace) -> dict[str, Any]:
 async def test_a_failure_that_a_later_trace_repaired_passes_in_any_order(
     tmp_path: Path, order: tuple[MadeTrace, ...]
 ) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for each in order:
             await line.send(each)
             await line.wait(QUIET)
@@ -82,7 +82,7 @@ async def test_a_failure_that_a_later_trace_repaired_passes_in_any_order(
 
 
 async def test_a_repair_is_reported_once_across_restarts(tmp_path: Path) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for each in (FAILED, BOOKED, AGAIN, trace(5, "Fine.")):
             await line.send(each)
             await line.wait(QUIET)
@@ -102,7 +102,7 @@ async def test_a_repair_is_reported_once_across_restarts(tmp_path: Path) -> None
 async def test_false_success_and_missing_failed_or_late_repairs_stay_failures(
     tmp_path: Path, traces: tuple[MadeTrace, ...], score: float
 ) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for each in traces:
             await line.send(each)
             await line.wait(QUIET)
@@ -112,7 +112,7 @@ async def test_false_success_and_missing_failed_or_late_repairs_stay_failures(
 
 
 async def test_a_failure_is_not_repaired_if_sessions_are_not_shared(tmp_path: Path) -> None:
-    async with RunningLine(tmp_path, settings=UNSHARED) as line:
+    async with RunningPipeline(tmp_path, settings=UNSHARED) as line:
         for each in (FAILED, BOOKED):
             await line.send(each)
             await line.wait(QUIET)
@@ -121,7 +121,7 @@ async def test_a_failure_is_not_repaired_if_sessions_are_not_shared(tmp_path: Pa
 
 @pytest.mark.parametrize("order", [*permutations((ASKED, RAN, ANSWERED))])
 async def test_a_call_that_a_later_trace_answers_is_not_dangling(tmp_path: Path, order: tuple[MadeTrace, ...]) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for each in order:
             await line.send(each)
             await line.wait(QUIET)
@@ -149,7 +149,7 @@ async def test_a_call_that_a_later_trace_answers_is_not_dangling(tmp_path: Path,
 async def test_a_call_without_an_answer_in_the_session_is_dangling(
     tmp_path: Path, later: tuple[MadeTrace, ...]
 ) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for each in later:
             await line.send(each)
             await line.wait(QUIET)

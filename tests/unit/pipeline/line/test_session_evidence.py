@@ -17,7 +17,7 @@ from support.ferry_desk import (
     grounding,
     trace,
 )
-from support.line import RunningLine, as_file
+from support.line import RunningPipeline, as_file
 from support.two_lines import QUIET, two
 
 _MS = 10**6
@@ -28,7 +28,7 @@ async def test_a_value_of_an_earlier_trace_passes_and_a_fabricated_value_is_name
     tmp_path: Path, restart: bool
 ) -> None:
     traces = [FIRST, SECOND, REPEATS, INVENTS]
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for each in traces:
             await line.send(each)
             await line.wait(QUIET)
@@ -43,7 +43,7 @@ async def test_a_value_of_an_earlier_trace_passes_and_a_fabricated_value_is_name
 
 
 async def test_a_late_trace_is_evidence_for_the_traces_after_it(tmp_path: Path) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         await line.send(REPEATS)
         await line.wait(QUIET)
         assert not grounding(line, REPEATS)["success"] if line.of(REPEATS, "grounding") else True
@@ -55,7 +55,7 @@ async def test_a_late_trace_is_evidence_for_the_traces_after_it(tmp_path: Path) 
 
 
 async def test_traces_scored_by_a_worker_process_are_compared_with_their_session(tmp_path: Path) -> None:
-    async with RunningLine(tmp_path, workers=1) as line:
+    async with RunningPipeline(tmp_path, workers=1) as line:
         for each in (FIRST, SECOND, INVENTS):
             await line.send(each)
         await line.wait(QUIET)
@@ -74,7 +74,7 @@ async def test_an_owner_keeps_its_grounding_result_if_a_trace_is_handed_over_aga
 
 
 async def test_grounding_is_unscored_if_an_earlier_tool_result_was_not_captured(tmp_path: Path) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for each in (trace(1, "I looked.", captured=False), INVENTS):
             await line.send(each)
             await line.wait(QUIET)
@@ -85,7 +85,7 @@ async def test_grounding_is_unscored_if_an_earlier_tool_result_was_not_captured(
 @pytest.mark.parametrize(("chars", "outcome"), [(10_000, "scored"), (400_000, "unscored")])
 async def test_the_evidence_stored_per_trace_is_capped(tmp_path: Path, chars: int, outcome: str) -> None:
     long = trace(1, "I looked.", result={"codes": [f"ZZ-{number}" for number in range(chars // 10)]})
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for each in (long, INVENTS):
             await line.send(each)
             await line.wait(QUIET)
@@ -98,7 +98,7 @@ async def test_the_evidence_stored_per_trace_is_capped(tmp_path: Path, chars: in
 async def test_only_a_limited_number_of_earlier_traces_is_evidence(tmp_path: Path) -> None:
     between = [trace(2 + number, "With pleasure.", result={"ok": True}) for number in range(MOST_TRACES)]
     last = trace(100, f"You are on the {KNOWN}.")
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for each in (FIRST, *between, last):
             await line.send(each)
         await line.wait(QUIET)

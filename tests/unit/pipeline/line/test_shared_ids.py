@@ -20,7 +20,7 @@ from pandaeval_otel._proto.trace_service_pb2 import CompletedTrace
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.trace import build_trace
 from support.chained import turn
-from support.line import RunningLine, as_file
+from support.line import RunningPipeline, as_file
 from support.made_traces import MadeTrace
 from support.two_lines import two
 
@@ -46,7 +46,7 @@ def both_services(number: int, first: str = "shop", second: str = "support", ses
     return [replace(made, spans=made.spans[1:]), replace(made, service=second, spans=made.spans[:1])]
 
 
-async def say(line: RunningLine, *turns: MadeTrace | list[MadeTrace]) -> None:
+async def say(line: RunningPipeline, *turns: MadeTrace | list[MadeTrace]) -> None:
     """Send the turns; each turn is decided before the next arrives."""
     for each in turns:
         for part in each if isinstance(each, list) else [each]:
@@ -54,7 +54,7 @@ async def say(line: RunningLine, *turns: MadeTrace | list[MadeTrace]) -> None:
         await line.wait(QUIET)
 
 
-def places(line: RunningLine, *turns: MadeTrace) -> list[str | None]:
+def places(line: RunningPipeline, *turns: MadeTrace) -> list[str | None]:
     found = line.store.reads.session_of([each.trace_id for each in turns])
     return [found.get(each.trace_id) for each in turns]
 
@@ -66,20 +66,20 @@ APART = [SHOP[0], SUPPORT[0], SHOP[1], SUPPORT[1]]
 
 class TestSeparateServices:
     async def test_two_services_are_two_sessions_as_in_a_file(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *APART)
             await line.settle()
             assert places(line, *APART) == [ID, OTHER] * 2
             assert line.standing() == as_file(APART)
 
     async def test_a_single_service_keeps_its_id(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *SHOP, of("unknown_service:python", 5))
             assert places(line, *SHOP) == [ID, ID]
             assert places(line, of("", 5)) == [ID]
 
     async def test_two_services_in_one_batch_are_two_sessions(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             for each in APART:
                 await line.send(each)
             await line.wait(QUIET)
@@ -87,12 +87,12 @@ class TestSeparateServices:
 
     @pytest.mark.parametrize("order", [*itertools.permutations(range(4))])
     async def test_order_of_arrival_does_not_matter(self, tmp_path: Path, order: tuple[int, ...]) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *[APART[at] for at in order])
             assert places(line, *APART) == [ID, OTHER] * 2
 
     async def test_restarts_between_traces_keep_the_services_separate(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             for each in APART:
                 await say(line, each)
                 await line.restart()
@@ -103,12 +103,12 @@ class TestSeparateServices:
     async def test_answers_of_other_services_are_not_compared(self, tmp_path: Path) -> None:
         again = replace(turn(2, session=ID, said="Your parcel is on its way."), service="support")
         first = replace(turn(1, session=ID, said="Your parcel is on its way."), service="shop")
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, first, again)
             assert not line.of(again, "loop_detection")[0]["metadata"].get("comparisons")
 
     async def test_results_have_the_session_id_of_their_service(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *APART)
             await line.settle()
             assert {each["session_id"] for each in line.of(SUPPORT[0], "response")} == {OTHER}
@@ -116,14 +116,14 @@ class TestSeparateServices:
     async def test_followers_of_a_response_join_the_service_that_gave_it(self, tmp_path: Path) -> None:
         given = replace(turn(2, ["resp_2"], session=ID), service="support")
         follower = replace(turn(5, ["resp_5"], "resp_2"), service="support")
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, given, follower)
             assert places(line, given, follower) == [ID, ID]
             await say(line, SHOP[0])
             assert places(line, SHOP[0], given, follower) == [ID, OTHER, OTHER]
 
     async def test_the_end_of_a_session_ends_it_for_each_service(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *APART)
             await line.pipeline.submit([CompletedTrace(session_id=ID, session_end=True)])
             await line.wait(0)
@@ -148,7 +148,7 @@ class TestSeparateServices:
             assert sessions == {(ID, "session.agent_reliability")}
 
     async def test_a_judge_job_has_the_session_of_its_service(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *APART)
             loader = JobTraceLoader(line.store.reads, b"secret", None)
             body = orjson.dumps({"trigger": "idle", "revision": 1, "late_spans": 0})
@@ -160,7 +160,7 @@ class TestSeparateServices:
 
     async def test_three_services_are_three_sessions(self, tmp_path: Path) -> None:
         third = of("billing", 5)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *APART, third)
             assert places(line, *APART, third) == [ID, OTHER] * 2 + ["chat-7@service:billing"]
 
@@ -174,7 +174,7 @@ class TestJoinedServices:
     ) -> None:
         order: list[MadeTrace | list[MadeTrace]] = [*APART]
         order.insert(at, self.JOINT)
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *order)
             await line.settle()
             assert places(line, *APART, self.JOINT[0]) == [ID] * 5
@@ -184,7 +184,7 @@ class TestJoinedServices:
     @pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
     async def test_a_span_link_joins_the_sessions_of_two_services(self, tmp_path: Path, order: tuple[int, ...]) -> None:
         turns = [SHOP[0], linked(SUPPORT[0], SHOP[0]), SUPPORT[1]]
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *[turns[at] for at in order])
             assert places(line, *turns) == [ID] * 3
 
@@ -195,18 +195,18 @@ class TestJoinedServices:
     async def test_a_link_to_a_trace_of_another_session_joins_nothing(self, tmp_path: Path) -> None:
         elsewhere = of("shop", 6, "chat-8")
         turns = [SHOP[0], elsewhere, linked(SUPPORT[0], elsewhere)]
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *turns)
             assert places(line, *turns) == [ID, "chat-8", OTHER]
 
     async def test_a_gateway_in_each_trace_joins_the_services_behind_it(self, tmp_path: Path) -> None:
         one, two = both_services(1, "gateway", "shop"), both_services(2, "gateway", "support")
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, one, two)
             assert places(line, one[0], two[0]) == [ID, ID]
 
     async def test_restarts_before_and_after_the_joining_trace_change_nothing(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *APART)
             await line.restart()
             await say(line, self.JOINT)
@@ -215,7 +215,7 @@ class TestJoinedServices:
             assert places(line, *APART, self.JOINT[0], of("support", 7)) == [ID] * 6
 
     async def test_a_session_that_was_joined_to_another_has_no_score_left(self, tmp_path: Path) -> None:
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *APART)
             await line.settle()
             await say(line, self.JOINT)
@@ -245,7 +245,7 @@ async def test_any_order_of_services_and_links_gives_the_results_of_a_file(tmp_p
             single = linked(single, chance.choice(turns)[0])
         turns.append([single])
     arriving = chance.sample(turns, len(turns))
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for parts in arriving:
             await say(line, parts)
             if chance.random() < 0.2:
@@ -284,7 +284,7 @@ class TestFiles:
     async def test_a_service_without_an_agent_does_not_take_the_session_id(self, tmp_path: Path) -> None:
         page = without_agent(replace(turn(9, start=0), service="page"))
         turns = [page, *APART]
-        async with RunningLine(tmp_path) as line:
+        async with RunningPipeline(tmp_path) as line:
             await say(line, *turns)
             await line.settle()
             assert places(line, *APART) == [ID, OTHER] * 2

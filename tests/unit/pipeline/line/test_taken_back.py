@@ -22,7 +22,6 @@ from pandaeval_collector.pipeline.line.line import Line
 from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings
 from pandaeval_collector.store import Store
 from pandaeval_otel.model import Trigger
-from support.asked import RIGHT, Answers, ScriptedCaller
 from support.embedder import WordEmbedder
 from support.ferry_desk import (
     BOOKED,
@@ -35,8 +34,9 @@ from support.ferry_desk import (
     with_last_word,
 )
 from support.judged import filed_here, stored
-from support.line import RunningLine, as_file
+from support.line import RunningPipeline, as_file
 from support.made_traces import MadeTrace
+from support.scripted_judge import RIGHT, Answers, ScriptedCaller
 from support.two_lines import QUIET, two
 
 
@@ -44,7 +44,7 @@ async def test_a_result_is_retracted_if_the_newest_revision_leaves_nothing_to_ch
     tmp_path: Path,
 ) -> None:
     late = with_last_word(INVENTS, "With pleasure.")
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         await line.send(INVENTS)
         await line.wait(QUIET)
         assert grounding(line, INVENTS)["success"] is False
@@ -63,7 +63,7 @@ async def test_a_result_is_retracted_if_the_newest_revision_leaves_nothing_to_ch
 async def test_blame_is_retracted_with_the_failure_that_it_explains(tmp_path: Path) -> None:
     failed = trace(5, f"You are on the {INVENTED}.", result=BOOKED, session=None)
     late = with_last_word(failed, "With pleasure.")
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         await line.send(failed)
         await line.wait(QUIET)
         assert line.of(failed, "blame")[-1]["outcome"] == "scored"
@@ -78,7 +78,7 @@ async def test_a_turn_result_is_retracted_if_its_span_is_no_longer_a_turn(tmp_pa
     once = trace(6, "It is full.", result=BOOKED, session=None)
     calls = tuple(step for number in (4, 5, 6) for step in asked_again(once.spans[1], number))
     whole = replace(once, spans=(*calls, once.spans[0], once.spans[-1]))
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for spans in (whole.spans[:-1], whole.spans[-1:]):
             await line.send(whole, spans)
             await line.wait(200)
@@ -222,12 +222,12 @@ async def test_blame_by_a_code_finding_stays_if_the_blame_by_a_verdict_is_retrac
     assert reasons == [["found by correctness", "found by grounding"], ["found by grounding"]], "as before the verdict"
 
 
-def blame(line: RunningLine, of: MadeTrace) -> dict[str, Any]:
+def blame(line: RunningPipeline, of: MadeTrace) -> dict[str, Any]:
     return line.of(of, "blame")[-1]
 
 
 async def test_a_fabricated_value_is_blamed_on_its_model_call(tmp_path: Path) -> None:
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         await line.send(INVENTS)
         await line.wait(QUIET)
         [model] = [each for each in INVENTS.spans if each.name.startswith("chat")]
@@ -243,7 +243,7 @@ async def test_blame_for_a_value_is_retracted_if_an_earlier_trace_contains_the_v
     tmp_path: Path, first: bool
 ) -> None:
     knows = trace(1, "It is booked.", result={"sailing": INVENTED})
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for each in (knows, INVENTS) if first else (INVENTS, knows):
             await line.send(each)
             await line.wait(QUIET)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.ferry_desk import FIRST, INVENTED, INVENTS, REPEATS, SECOND, grounding
-from support.line import RunningLine
+from support.line import RunningPipeline
 from support.made_traces import Composer, MadeTrace
 from support.two_lines import QUIET, UNSHARED
 
@@ -33,7 +33,7 @@ async def test_a_collector_with_half_of_the_traces_gives_the_same_results_for_th
 
 
 async def test_a_fabricated_value_is_unscored_if_another_collector_may_have_its_source(tmp_path: Path) -> None:
-    async with RunningLine(tmp_path, settings=UNSHARED) as line:
+    async with RunningPipeline(tmp_path, settings=UNSHARED) as line:
         for each in (FIRST, INVENTS):
             await line.send(each)
         await line.wait(QUIET)
@@ -46,7 +46,7 @@ async def test_a_fabricated_value_is_unscored_if_another_collector_may_have_its_
 async def _said(folder: Path, traces: Sequence[MadeTrace]) -> Ids:
     """Return all result IDs, trace by trace."""
     found: Ids = defaultdict(set)
-    async with RunningLine(folder, settings=UNSHARED) as line:
+    async with RunningPipeline(folder, settings=UNSHARED) as line:
         for each in traces:
             await line.send(each)
             await line.wait(QUIET)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from support.ferry_desk import span, trace
-from support.line import RunningLine, as_file
+from support.line import RunningPipeline, as_file
 from support.made_traces import START_NS, MadeTrace
 from support.two_lines import QUIET
 
@@ -25,7 +25,7 @@ def title(number: int) -> MadeTrace:
 
 async def test_a_title_call_does_not_count_as_a_trace_of_its_session(tmp_path: Path) -> None:
     asked, named = trace(1, "You are booked."), title(2)
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for each in (asked, named, trace(3, "Bye.")):
             await line.send(each)
             await line.wait(QUIET)

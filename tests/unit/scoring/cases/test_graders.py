@@ -17,7 +17,7 @@ from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.judge.client import AnswerCost
 from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cases import Case, Suite, Trial, read_suite
-from pandaeval_lab.cases.graders import doubts
+from pandaeval_lab.cases.graders import suite_warnings
 from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
 from pandaeval_lab.cases.trial import RUN_SCOPE, source_of
 from pandaeval_lab.report.layers import LayerReport
@@ -585,5 +585,5 @@ def test_tool_score_falls_into_its_band(score: float, band: str) -> None:
 def test_regression_suite_with_fewer_than_20_recorded_failures_has_a_note(recorded: int, noted: bool) -> None:
     absent = [{"metric": "trace.response", "label": "false_success"}]
     cases = [{"id": str(at), "absent": absent} for at in range(recorded)] or [{"id": "other", "exit_code": 0}]
-    told = " ".join(doubts(Suite.model_validate({"cases": cases})))
+    told = " ".join(suite_warnings(Suite.model_validate({"cases": cases})))
     assert ("a regression suite needs at least 20" in told) == noted

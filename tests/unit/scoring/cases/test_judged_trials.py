@@ -17,7 +17,7 @@ from pandaeval_lab.cases import Case, Suite, Trial
 from pandaeval_lab.cases.grading import TrialGrader
 from pandaeval_lab.replay.trial_grading import TrialJudge
 from pandaeval_otel.model import ToolCall, Trace, Turn
-from support.asked import Memory, ScriptedCaller
+from support.scripted_judge import Memory, ScriptedCaller
 
 
 class Embedder:

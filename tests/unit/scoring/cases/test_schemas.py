@@ -8,7 +8,7 @@ import pytest
 
 from pandaeval_lab.cases.model import OutputFormat
 from pandaeval_lab.cases.schemas import BadSchemaError, schema_errors
-from pandaeval_lab.cases.states import faults
+from pandaeval_lab.cases.states import format_faults
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_schema_with_a_circular_or_missing_reference_is_rejected() -> None:
     ],
 )
 def test_markdown_fence_around_json_is_removed(answer: str, holds: bool) -> None:
-    assert (not [*faults(OutputFormat(type="json"), answer, [])]) == holds
+    assert (not [*format_faults(OutputFormat(type="json"), answer, [])]) == holds

@@ -28,8 +28,8 @@ from pandaeval_collector.scoring.registry import of_packages, registry
 from pandaeval_lab.cli.metrics import description
 from pandaeval_otel.base import plugins
 from pandaeval_otel.model import ToolCall, Trace, Turn
-from support.asked import Memory, ScriptedCaller, ScriptedJudge
 from support.pages import files_of
+from support.scripted_judge import Memory, ScriptedCaller, ScriptedJudge
 
 RUN = Trace("a" * 32, (), "b" * 16, turns=(Turn("Where is my card?", "On its way."),), output="On its way.")
 CONTEXT = TraceContext(Texts({}, (), "none", None), 0.5)

@@ -17,8 +17,8 @@ from pandaeval_collector.judge.rubric import rubric_of
 from pandaeval_collector.scoring.metric import SessionContext, SessionView
 from pandaeval_collector.scoring.metrics.session._correctness import PART, WHOLE as ASKED
 from pandaeval_collector.scoring.registry import registry
-from support.asked import RIGHT, Memory, ScriptedCaller, ScriptedJudge
 from support.judged import call, trace
+from support.scripted_judge import RIGHT, Memory, ScriptedCaller, ScriptedJudge
 
 SUSPECTS = tuple(
     {"value": value, "text": f"at {value}", "trace_id": "t", "span_id": "s"} for value in ("12:30", "40", "A-7")

@@ -14,13 +14,13 @@ import pytest
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.judge.invalid_replies import MOST_INVALID
 from pandaeval_collector.scoring.metric import TraceMetric
-from pandaeval_collector.scoring.metrics.trace._facts import says_something
-from pandaeval_collector.scoring.metrics.trace.argument_correctness import refused
+from pandaeval_collector.scoring.metrics.trace._facts import has_meaningful_text
+from pandaeval_collector.scoring.metrics.trace.argument_correctness import are_arguments_rejected
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.cli.metrics import whys
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolRequest, Trace, Turn
-from support.asked import GOOD, NOTHING_NAMED, RIGHT, ScriptedJudge, all_right
 from support.judged import TRACE_ID, call, trace
+from support.scripted_judge import GOOD, NOTHING_NAMED, RIGHT, ScriptedJudge, all_right
 
 JUDGED = [each for each in registry().values() if each.kind == "llm" and each.level == "trace"]
 NAMES = {
@@ -508,7 +508,7 @@ async def test_user_input_joins_the_user_messages_of_all_turns() -> None:
     ],
 )
 def test_rejected_arguments_are_distinguished_from_other_errors(error: str | None, expected: bool) -> None:
-    assert refused(call(1, "book_ferry", error=error)) is expected
+    assert are_arguments_rejected(call(1, "book_ferry", error=error)) is expected
 
 
 @pytest.mark.parametrize(
@@ -516,7 +516,7 @@ def test_rejected_arguments_are_distinguished_from_other_errors(error: str | Non
     [(None, False), ("", False), (":", False), ("...", False), ("42", True), ("是", True), ("👍", True), ("ok", True)],
 )
 def test_answer_with_a_letter_digit_or_emoji_has_content(text: str | None, expected: bool) -> None:
-    assert says_something(text) is expected
+    assert has_meaningful_text(text) is expected
 
 
 SHARED = [each for each in JUDGED if each.name in {*NAMES, "correctness"}]

@@ -77,7 +77,7 @@ def test_clearly_correct_verdict_is_disputed_if_code_found_a_failure(sure: float
 def test_lists_show_unclear_and_disputed_labels_without_a_signal(sure: float, against: Any) -> None:
     result = answered(sure, against=against)
     view = ResultView.of(result.to_dict())
-    assert (view.word, view.says, view.signal) == (result.label, result.label, None)
+    assert (view.word, view.replacement_text, view.signal) == (result.label, result.label, None)
 
 
 @pytest.mark.parametrize(("sure", "against", "signal"), [(50, None, None), (96, CRASH, None), (4, None, 0.04)])

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from pandaeval_collector.analysis.rules.response_recovery import Told, changed_by, owns_up, told
+from pandaeval_collector.analysis.rules.response_recovery import (
+    FailureAccount,
+    admits_failure,
+    changed_by,
+    failure_account,
+)
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.config import load
 from pandaeval_collector.scoring.metrics.trace.response import ASKS_ON, HONEST, Ending, response
@@ -409,7 +414,7 @@ class TestAdmission:
         ],
     )
     def test_answer_that_reports_the_failure_is_an_admission(self, answer: str) -> None:
-        assert owns_up(answer)
+        assert admits_failure(answer)
 
     @pytest.mark.parametrize(
         "answer",
@@ -425,15 +430,17 @@ class TestAdmission:
         ],
     )
     def test_answer_that_claims_success_is_no_admission(self, answer: str) -> None:
-        assert not owns_up(answer)
+        assert not admits_failure(answer)
 
     def test_general_rule_is_an_admission_only_if_other_work_was_done(self) -> None:
         answer = "Your first order has been cancelled. The second cannot be cancelled."
-        assert told(answer, done=True) is Told.ADMITTED
-        assert told(answer, done=False) is Told.CLAIMED
+        assert failure_account(answer, done=True) is FailureAccount.ADMITTED
+        assert failure_account(answer, done=False) is FailureAccount.CLAIMED
 
     def test_conditional_sentence_is_no_claim(self) -> None:
-        assert told("Once your return is completed, you get the money.", done=False) is Told.NOTHING
+        assert (
+            failure_account("Once your return is completed, you get the money.", done=False) is FailureAccount.NOTHING
+        )
 
 
 @pytest.mark.parametrize("error", [None, "InputGuardrailTripwireTriggered"])

@@ -10,7 +10,7 @@ from pandaeval_collector.base.result import TOLERANCE
 from pandaeval_collector.base.score import Assumed, Score, Unscored
 from pandaeval_collector.scoring.metric import SessionContext, SessionSignal, SessionView, TraceSummary
 from pandaeval_collector.scoring.metrics.session import _signals
-from pandaeval_collector.scoring.metrics.session._signals import Coverage, coverage, rests_on, session_signals
+from pandaeval_collector.scoring.metrics.session._signals import Coverage, coverage, session_signals, signal_counts
 from pandaeval_collector.scoring.metrics.session.agent_consistency import METRIC as CONSISTENCY
 from pandaeval_collector.scoring.metrics.session.agent_reliability import METRIC as RELIABILITY
 from pandaeval_collector.show.view.results import spelled_out
@@ -195,7 +195,7 @@ def test_coverage_is_the_share_of_available_evidence(
 def test_looked_at_is_the_share_of_applicable_checks_that_could_run(
     traces: list[dict[str, Any]], extras: tuple[str, ...], share: float
 ) -> None:
-    assert _signals.looked_at(view(*traces), context(extras=extras)) == share
+    assert _signals.scored_share(view(*traces), context(extras=extras)) == share
 
 
 @pytest.mark.parametrize(
@@ -222,8 +222,8 @@ def test_traces_with_a_score_are_counted_per_metric() -> None:
         {"coherence": scored(0.5), "response": scored(1.0), "tool_loop": scored(None)},
         {"coherence": missing("timeout"), "response": scored(0.0), "helpfulness": scored(0.5)},
     )
-    assert rests_on(traces, context()) == {"coherence": 1, "response": 2, "tool_loop": 1}
-    assert rests_on(traces, context(extras=("coherence",))) == {"coherence": 1}
+    assert signal_counts(traces, context()) == {"coherence": 1, "response": 2, "tool_loop": 1}
+    assert signal_counts(traces, context(extras=("coherence",))) == {"coherence": 1}
 
 
 @pytest.mark.parametrize(

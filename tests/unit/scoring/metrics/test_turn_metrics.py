@@ -18,8 +18,8 @@ from pandaeval_collector.scoring.metrics.turn.agent_behavior_failure import LABE
 from pandaeval_collector.scoring.metrics.turn.tool_call_behavior_failure import LABELS as OF_TOOLS
 from pandaeval_collector.scoring.registry import registry
 from pandaeval_otel.model import Trace
-from support.asked import RATED, TURN, Memory, ScriptedCaller, of_turn
 from support.judged import call, trace
+from support.scripted_judge import RATED, TURN, Memory, ScriptedCaller, of_turn
 
 METRICS: dict[str, TurnMetric] = {m.name: m for m in registry().values() if m.level == "turn"}
 PARTS = tuple(metric.part for metric in METRICS.values() if metric.part is not None)

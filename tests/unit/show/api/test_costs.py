@@ -24,9 +24,9 @@ from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.model import Kind, Usage
 from pandaeval_otel.model.raw import RawSpan
-from support.api import Lookouts
-from support.asked import ScriptedCaller
+from support.api import ReadInterfaces
 from support.embedder import WordEmbedder
+from support.scripted_judge import ScriptedCaller
 
 SESSION = Path(__file__).parents[3] / "golden" / "captures" / "langgraph_genai" / "good_session.otlp.jsonl"
 
@@ -87,7 +87,7 @@ def test_costs_are_summed_by_session_agent_user_and_day() -> None:
         files.add_all(requests([str(SESSION)]))
         with ReplayJudge(files.store, evaluator, JudgeConfig(("openai/m",)), caller=_Paid({})) as asked:
             agents = {each.unit.agent for each in replay(files, evaluator, asked)}
-        lookouts = Lookouts(files.store.path, Work(files.store), ())
+        lookouts = ReadInterfaces(files.store.path, Work(files.store), ())
         held.callback(lookouts.close)
         client = TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
         for by in ("agent", "user", "session", "day"):

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import Chunk, DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet
-from support.api import Lookouts
+from support.api import ReadInterfaces
 from support.results import result
 
 MALFORMED, CHANGED = bytes([1] * 16), bytes([2] * 16)
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[TestClient]:
-    lookouts = Lookouts(folder, Work(page=PageWork({})))
+    lookouts = ReadInterfaces(folder, Work(page=PageWork({})))
     yield TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
     lookouts.close()
 

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from pandaeval_collector.base.filters import FILTERS, Filter, meaning
 from pandaeval_collector.show.api.cursors import cursor_of, position_of
-from pandaeval_collector.show.api.filters import Filters, RunFilters, wanted_of, within
+from pandaeval_collector.show.api.filters import Filters, RunFilters, limited_to_window, to_wanted
 from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.store.listed import Wanted
 from support.api import served
@@ -45,12 +45,12 @@ def test_a_window_narrows_the_requested_times_and_keeps_other_filters(
     window: str, since: int | None, begins: int | None
 ) -> None:
     asked = Wanted(since, NOW, agent="helper", failed=True, attribute=("a=b",))
-    found = within(asked, window, NOW)
+    found = limited_to_window(asked, window, NOW)
     assert found == Wanted(begins, NOW, agent="helper", failed=True, attribute=("a=b",))
 
 
 def test_a_window_that_reaches_beyond_the_epoch_begins_at_the_epoch() -> None:
-    assert within(Wanted(), "1h", 5).since_ms == 0
+    assert limited_to_window(Wanted(), "1h", 5).since_ms == 0
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_window_that_reaches_beyond_the_epoch_begins_at_the_epoch() -> None:
     ],
 )
 def test_request_filters_become_store_filters(given: dict[str, Any], wanted: Wanted) -> None:
-    assert wanted_of(**given) == wanted
+    assert to_wanted(**given) == wanted
     assert RunFilters.model_validate(given | {"attribute": given.get("attribute") or []}).wanted() == wanted
 
 
@@ -83,7 +83,7 @@ def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("in_tokyo")
 def test_a_time_without_a_zone_is_utc_in_any_local_zone() -> None:
-    assert wanted_of(since=datetime(1970, 1, 2), until=datetime(1970, 1, 3)) == Wanted(DAY, 2 * DAY)
+    assert to_wanted(since=datetime(1970, 1, 2), until=datetime(1970, 1, 3)) == Wanted(DAY, 2 * DAY)
 
 
 @pytest.mark.parametrize(

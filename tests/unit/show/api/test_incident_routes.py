@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.store import Store, WriteSet
 from pandaeval_collector.store.rows import DecidedTrace, ListedRow, ResultRow
-from support.api import Lookouts
+from support.api import ReadInterfaces
 from unit.show.api.test_incidents import group
 
 RUNS = [(at, f"{at:032x}", "desk" if at < 4 else "shop", "1" if at < 2 else "2", at != 5) for at in range(6)]
@@ -45,7 +45,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
             changes.results.append(result)
     changes.failures += [group(LOOP, "high", "it loops"), group(ALONE, "medium", "it repeats")]
     store.commit(changes).result()
-    lookouts = Lookouts(tmp_path, Work(store))
+    lookouts = ReadInterfaces(tmp_path, Work(store))
     yield TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
     lookouts.close()
     store.close()

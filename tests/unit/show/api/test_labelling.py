@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.api.writing import MOST_BYTES
 from pandaeval_collector.store import DecidedTrace, JudgedRow, Store, WriteSet, people
-from support.api import Lookouts, asking, served
+from support.api import ReadInterfaces, asking, served
 
 TRACE = "ab" * 16
 ABOUT = {"trace_id": TRACE, "metric": "trace.tool_loop"}
@@ -204,7 +204,7 @@ async def test_a_draw_is_repeatable_until_a_label_is_added_and_stores_its_probab
     store = Store(tmp_path, "off")
     rows = [JudgedRow(f"s{at}", KEY, "", "desk", at / 100, at > 50, 0.5, "m", "1", 1.0) for at in range(100)]
     store.commit(WriteSet(judged=rows)).result()
-    lookouts = Lookouts(tmp_path, Work(store))
+    lookouts = ReadInterfaces(tmp_path, Work(store))
     async with asking(Starlette(routes=lookouts.routes)) as client:
         asked = {"metric": "session.correctness", "count": 10}
         [first, again] = [(await client.post("/api/v1/labels/draw", json=asked)).json() for _ in range(2)]

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import DecidedTrace, ListedRow, ResultRow, SessionTraceRow, Store, WriteSet
-from support.api import Lookouts
+from support.api import ReadInterfaces
 from support.results import result
 
 SIGNALS = {1: 0.9, 2: 0.1, 3: 0.6, 4: 0.3, 5: 0.7}
@@ -51,13 +51,13 @@ class Asked:
     def __init__(self, folder: Path) -> None:
         self._store = Store(folder, "off")
         _fill(self._store)
-        self._opened: list[Lookouts] = []
+        self._opened: list[ReadInterfaces] = []
         self._folder = folder
         self.client = self.open(self._store)
 
     def open(self, store: Store | None) -> TestClient:
         work = Work(store, page=PageWork({}))
-        self._opened.append(Lookouts(self._folder, work, ()))
+        self._opened.append(ReadInterfaces(self._folder, work, ()))
         return TestClient(Starlette(routes=self._opened[-1].routes), base_url="http://localhost")
 
     def get(self, path: str, **parameters: Any) -> Any:

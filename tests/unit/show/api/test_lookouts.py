@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import Store
-from support.api import Lookouts
+from support.api import ReadInterfaces
 
 Open = Callable[[PageWork | None], TestClient]
 
@@ -21,11 +21,11 @@ Open = Callable[[PageWork | None], TestClient]
 def shown(tmp_path: Path) -> Iterator[Open]:
     store = Store(tmp_path, "normal")
     store.spending.reserve(1.25, None, store.spending.today(time.time())).result()
-    opened: list[Lookouts] = []
+    opened: list[ReadInterfaces] = []
 
     def make(page: PageWork | None) -> TestClient:
         work = Work(store, judge="openai/gpt-4o-mini", daily_usd=5.0, page=page)
-        opened.append(Lookouts(tmp_path, work))
+        opened.append(ReadInterfaces(tmp_path, work))
         return TestClient(Starlette(routes=opened[-1].routes), base_url="http://localhost")
 
     yield make

@@ -23,7 +23,7 @@ from pandaeval_collector.store import (
     Store,
     WriteSet,
 )
-from support.api import Lookouts
+from support.api import ReadInterfaces
 from support.results import result
 
 FIRST, SECOND, THIRD = "aaaa1111" * 4, "aaaa2222" * 4, "bbbb3333" * 4
@@ -55,7 +55,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     for number, (trace_id, session) in enumerate(((FIRST, "chat-1"), (SECOND, "chat-10"), (THIRD, "talk/7")), 1):
         store.commit(_row(number, trace_id, session, number == 1)).result()
     store.commit(WriteSet(failures=[GROUP])).result()
-    lookouts = Lookouts(folder, Work(page=PageWork({})))
+    lookouts = ReadInterfaces(folder, Work(page=PageWork({})))
     yield TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
     lookouts.close()
     store.close()

@@ -20,7 +20,7 @@ from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.show.view.unscored import missing
 from pandaeval_collector.store import DecidedTrace, ListedRow, SessionTraceRow, Store, WriteSet
 from pandaeval_collector.store.series import SeriesLabels
-from support.api import Lookouts
+from support.api import ReadInterfaces
 from support.results import CODE, result
 
 GOOD, BAD = Score(0.75), Score(0.25)
@@ -49,7 +49,7 @@ class House:
         )
         self.down: list[str] = []
         self.raised: dict[tuple[str, str], int] = {}
-        self.lookouts = Lookouts(folder, work, ())
+        self.lookouts = ReadInterfaces(folder, work, ())
         self.client = TestClient(Starlette(routes=self.lookouts.routes), base_url="http://localhost")
 
     def add(self, times: int, finding: Finding, metric: str = "coherence", **changes: Any) -> None:

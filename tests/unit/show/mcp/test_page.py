@@ -11,7 +11,7 @@ import httpx
 import pytest
 from mcp.server.mcpserver.exceptions import ToolError
 
-from pandaeval_collector.show.api.client import Asker
+from pandaeval_collector.show.api.client import AsyncApiClient
 from pandaeval_collector.show.mcp.server import server
 
 _PAGE = (Path(__file__).parents[4] / "docs/guides/coding-agents.md").read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ _PAGE = (Path(__file__).parents[4] / "docs/guides/coding-agents.md").read_text(e
 
 async def test_the_page_lists_exactly_the_existing_tools_and_all_are_read_only() -> None:
     async with httpx.AsyncClient(timeout=60) as client:
-        tools = await server(Asker(client, "")).list_tools()
+        tools = await server(AsyncApiClient(client, "")).list_tools()
     assert set(re.findall(r"^\| `(\w+)` \|", _PAGE, re.MULTILINE)) == {tool.name for tool in tools}
     for tool in tools:
         assert tool.description
@@ -45,7 +45,7 @@ async def test_the_page_lists_exactly_the_existing_tools_and_all_are_read_only()
 async def test_an_invalid_tool_argument_is_a_clear_error(tool: str, arguments: dict[str, Any], said: str) -> None:
     async with httpx.AsyncClient(timeout=60) as client:
         with pytest.raises(ToolError) as refused:
-            await server(Asker(client, "")).call_tool(tool, arguments)
+            await server(AsyncApiClient(client, "")).call_tool(tool, arguments)
     assert re.fullmatch(said, str(refused.value))
 
 

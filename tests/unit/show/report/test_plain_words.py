@@ -13,7 +13,7 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.show.view.rates import OutcomeCounts
 from pandaeval_collector.show.view.results import spelled_out
-from pandaeval_collector.show.view.unscored import unasked
+from pandaeval_collector.show.view.unscored import unjudged_text
 from pandaeval_lab.report.page import ReportOrigin
 from pandaeval_otel.model import Trace
 from support.judged import trace
@@ -130,19 +130,19 @@ def test_the_summary_of_rule_checks_is_taken_from_the_reason() -> None:
 def test_the_note_names_why_task_success_was_not_judged(
     tallies: dict[str, OutcomeCounts], judge: str | None, said: str
 ) -> None:
-    assert unasked(tallies, 3, judge).startswith(f"Task success was not judged: {said}")
+    assert unjudged_text(tallies, 3, judge).startswith(f"Task success was not judged: {said}")
 
 
 def test_the_note_states_that_rules_cannot_show_success() -> None:
-    assert unasked({"trace.response": OutcomeCounts(3)}, 3, None).endswith(
+    assert unjudged_text({"trace.response": OutcomeCounts(3)}, 3, None).endswith(
         "Rules cannot show whether a task was done or an answer is right."
     )
 
 
 def test_there_is_no_note_if_all_runs_were_judged() -> None:
-    assert unasked({TASK: OutcomeCounts(3)}, 3, "m") == ""
-    assert unasked({TASK: OutcomeCounts(2)}, 3, "m") == "Task success was judged in 2 of 3 runs."
-    assert unasked({}, 0, None) == ""
+    assert unjudged_text({TASK: OutcomeCounts(3)}, 3, "m") == ""
+    assert unjudged_text({TASK: OutcomeCounts(2)}, 3, "m") == "Task success was judged in 2 of 3 runs."
+    assert unjudged_text({}, 0, None) == ""
 
 
 def test_page_and_tables_show_the_note_on_unjudged_success() -> None:

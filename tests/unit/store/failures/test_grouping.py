@@ -16,7 +16,7 @@ from pandaeval_collector.store.failures import Failure, failure_of, normalised
 from pandaeval_lab.cli._tables import as_text
 from pandaeval_lab.replay.grouping import MOST, RUBRIC, ErrorDeduplication, given, grouped, record
 from pandaeval_lab.replay.root_causes import RootCause, by_code
-from support.asked import Memory, ScriptedCaller
+from support.scripted_judge import Memory, ScriptedCaller
 
 
 def failure(number: int, label: str = "false information", **about: Any) -> Failure:

@@ -25,10 +25,10 @@ from pandaeval_collector.store.failures import Failure
 from pandaeval_collector.store.live_groups import LiveGroups
 from pandaeval_collector.store.triage import STATES, Triage
 from pandaeval_otel.base.component_errors import ERRORS
-from support.asked import Memory, ScriptedCaller
 from support.embedder import WordEmbedder
-from support.line import RunningLine
+from support.line import RunningPipeline
 from support.made_traces import Composer, MadeTrace
+from support.scripted_judge import Memory, ScriptedCaller
 
 TIMEOUT = "the run ended with an error: TimeoutError: the model did not answer in 30 s"
 UNKEYED = "the run ended with an error: KeyError: 'customer_id' is missing in the order"
@@ -156,7 +156,7 @@ async def test_groups_survive_a_restart_and_no_failure_is_counted_twice(tmp_path
     composer = Composer(1)
     traces = [broken(composer, "database refused the connection") for _ in range(4)]
     other = broken(composer, "quite another thing: no such customer")
-    async with RunningLine(tmp_path) as line:
+    async with RunningPipeline(tmp_path) as line:
         for trace in traces[:2]:
             await line.send(trace)
         await line.wait(20)

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.store import JudgedRow, Store, WriteSet
-from support.api import listening, served
+from support.api import serve_on_port, served
 from support.judged_store import JUDGE, METRIC, filled, flattered, unit
 
 HEAD = "trace_id,metric,label\n"
@@ -105,7 +105,7 @@ def test_commands_find_the_store_of_a_collector_with_a_relative_data_folder(
     monkeypatch.chdir(tmp_path)
     filled(Path("data"), labelled=3).close()
     (tmp_path / "other").mkdir()
-    with served(Path("data")) as api, listening(api) as url:
+    with served(Path("data")) as api, serve_on_port(api) as url:
         done = subprocess.run(
             [Path(sys.executable).with_name("pandaeval"), *command.replace("URL", url).split()],
             cwd=tmp_path / "other",

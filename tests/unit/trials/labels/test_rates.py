@@ -20,8 +20,8 @@ from pandaeval_collector.store import Store, WriteSet, people
 from pandaeval_collector.store.connection import FILE_NAME, connect
 from pandaeval_lab.labels.calibration import weights
 from pandaeval_otel.wire.labels import HumanLabel
-from support.doors import until
 from support.judged_store import METRIC, filled, flattered, judged_row, unit
+from support.receivers import until
 
 
 @pytest.fixture

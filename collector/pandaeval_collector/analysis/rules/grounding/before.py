@@ -18,12 +18,12 @@ from pandaeval_otel.model.message import any_hidden
 from pandaeval_otel.normal.session import is_history
 from pandaeval_otel.normal.speech import is_user_turn
 
-Whose = Literal["user", "told", "result", "call", "instructions"]
+Origin = Literal["user", "told", "result", "call", "instructions"]
 """A value's origin: the user; the agent; a result or document; call arguments; instructions, tool definitions or span
 attributes.
 """
-_OF_ROLE: dict[str, Whose] = {"user": "user", "tool": "result", "assistant": "told"}
-BEFORE = "the earlier conversation was not captured"
+_OF_ROLE: dict[str, Origin] = {"user": "user", "tool": "result", "assistant": "told"}
+EARLIER_NOT_CAPTURED = "the earlier conversation was not captured"
 _MORE = "the session has more earlier traces than are read"
 MOST_TRACES = 32
 """Earlier traces of a session that are read at most. If there are as many, there may be more."""
@@ -35,10 +35,10 @@ _CUT = re.compile(r"(?:\.\.\.|…|truncated[^\n]{0,40})\Z", re.IGNORECASE)
 
 
 @dataclass(slots=True)
-class Before:
+class EarlierContent:
     """Content of earlier session traces, oldest first. ``hidden``: why the agent may have known more."""
 
-    found: Sequence[tuple[Whose, Any]] = ()
+    found: Sequence[tuple[Origin, Any]] = ()
     hidden: str | None = None
     responses: frozenset[str] = frozenset()
     first: bool = False
@@ -46,11 +46,11 @@ class Before:
 
 
 def pack(trace: Trace) -> bytes:
-    kept: dict[tuple[Whose, str], None] = {}
+    kept: dict[tuple[Origin, str], None] = {}
     left, is_cut = _MOST_CHARS, False
-    told: list[tuple[Whose, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
-    for who, value in (*held(trace), *told):
-        entry = who, spelled(value) if value else ""
+    told: list[tuple[Origin, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
+    for who, value in (*received_content(trace), *told):
+        entry = who, json_text(value) if value else ""
         if not entry[1] or entry in kept:
             continue
         if len(entry[1]) > left:
@@ -63,7 +63,7 @@ def pack(trace: Trace) -> bytes:
     return _own.compress(json.dumps([why, began, [*kept]]).encode())
 
 
-def spelled(value: Any) -> str:
+def json_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
@@ -72,21 +72,21 @@ def spelled(value: Any) -> str:
         return json.dumps(value, default=str, skipkeys=True, ensure_ascii=False)
 
 
-def before(packed: Sequence[bytes], responses: frozenset[str]) -> Before:
+def before(packed: Sequence[bytes], responses: frozenset[str]) -> EarlierContent:
     """Unpack earlier session traces, oldest first; ``b""`` for a trace without content."""
-    found: list[tuple[Whose, Any]] = []
+    found: list[tuple[Origin, Any]] = []
     missing = _MORE if len(packed) >= MOST_TRACES else None
     for index, each in enumerate(packed):
         if not each:
-            missing = missing or BEFORE
+            missing = missing or EARLIER_NOT_CAPTURED
             continue
         why, began_before, *_, kept = json.loads(_own.decompress(each, _MOST_UNPACKED))
-        missing = missing or why or (BEFORE if began_before and not index else None)
+        missing = missing or why or (EARLIER_NOT_CAPTURED if began_before and not index else None)
         found.extend((who, value) for who, value in kept)
-    return Before(found, missing, responses, first=not packed)
+    return EarlierContent(found, missing, responses, first=not packed)
 
 
-def held(trace: Trace) -> Iterator[tuple[Whose, Any]]:
+def received_content(trace: Trace) -> Iterator[tuple[Origin, Any]]:
     """Yield the texts that the agent received and found in this trace."""
     yield "user", trace.input
     for turn in trace.turns:
@@ -101,7 +101,7 @@ def held(trace: Trace) -> Iterator[tuple[Whose, Any]]:
             yield "result", span.result.value
 
 
-def shown(trace: Trace) -> Iterator[tuple[Whose, Any]]:
+def instruction_content(trace: Trace) -> Iterator[tuple[Origin, Any]]:
     """Yield the agent's instructions, definitions of tools and messages on the spans."""
     for tool in trace.tools:
         yield "instructions", [tool.name, tool.description, tool.parameters]
@@ -115,7 +115,7 @@ def shown(trace: Trace) -> Iterator[tuple[Whose, Any]]:
             before = span.input
 
 
-def _of_messages(messages: Sequence[Message], begin: int) -> Iterator[tuple[Whose, Any]]:
+def _of_messages(messages: Sequence[Message], begin: int) -> Iterator[tuple[Origin, Any]]:
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
     for index, message in enumerate(messages[begin:], begin):
         who = _OF_ROLE.get(message.role, "instructions")
@@ -131,22 +131,22 @@ def _of_messages(messages: Sequence[Message], begin: int) -> Iterator[tuple[Whos
                     yield "instructions" if who == "told" else who, part.value
 
 
-def hidden(trace: Trace, earlier: Before | None = None) -> str | None:
+def hidden(trace: Trace, earlier: EarlierContent | None = None) -> str | None:
     """Return the missing content; ``None`` if the agent had only the trace and ``earlier``, the earlier session
     content. Without ``earlier``, a first call without instructions or history may be mid-conversation.
     """
-    missing, shown = _not_captured(trace), shows_history(trace)
-    if missing is not None or shown:
-        return missing or (earlier.hidden if earlier is not None and earlier.hidden != BEFORE else None)
+    missing, has_history = _not_captured(trace), shows_history(trace)
+    if missing is not None or has_history:
+        return missing or (earlier.hidden if earlier is not None and earlier.hidden != EARLIER_NOT_CAPTURED else None)
     known = earlier.responses if earlier is not None else ()
     if trace.continues and not is_history(trace.continues) and trace.continues not in known:
-        return BEFORE
+        return EARLIER_NOT_CAPTURED
     if earlier is not None:
         return earlier.hidden
     first = next((span for span in trace.spans if span.kind is Kind.LLM), None)
     if first is None or trace.session_id is None or first.system:
         return None
-    return None if {"system", "assistant"} & {message.role for message in first.input or ()} else BEFORE
+    return None if {"system", "assistant"} & {message.role for message in first.input or ()} else EARLIER_NOT_CAPTURED
 
 
 def _not_captured(trace: Trace) -> str | None:

@@ -13,7 +13,7 @@ from pandaeval_collector.analysis.rules._canonical import ARGUMENT_KEYS
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
 from pandaeval_collector.analysis.rules.grounding.values import Value, fold, squeezed, times, values_of
-from pandaeval_collector.analysis.rules.response_recovery import OWN_WORK, once_a_trace, read_only_hints
+from pandaeval_collector.analysis.rules.response_recovery import OWN_WORK, cached_per_trace, read_only_hints
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
 
@@ -120,7 +120,7 @@ class Claim:
         return pattern.search(f"{self.before}\0{self.after}") is not None
 
 
-@once_a_trace
+@cached_per_trace
 def claims(trace: Trace) -> tuple[list[Claim], list[Claim], list[Claim]]:
     """Return the first typed values of answers, identifiers of changing calls, and bare numbers of answers."""
     answers = [(turn.assistant, turn.span_id) for turn in trace.turns if turn.assistant]
@@ -166,7 +166,7 @@ def specific(value: Value) -> bool:
     return value.number != 0 if value.kind == "amount" else len(value.text) >= _LEAST_NUMBER
 
 
-@once_a_trace
+@cached_per_trace
 def changing(trace: Trace) -> list[ToolCall]:
     """Return the possibly state-changing calls with captured arguments."""
     hints = read_only_hints(trace)

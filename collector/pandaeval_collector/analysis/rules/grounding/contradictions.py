@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules.grounding.claims import Claim, changing
-from pandaeval_collector.analysis.rules.grounding.evidence import Field, Known, form, read
+from pandaeval_collector.analysis.rules.grounding.evidence import Field, KnownContent, form, parsed_content
 from pandaeval_collector.analysis.rules.grounding.values import NUMBERS, Value, squeezed, values_of
 from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Trace
@@ -40,14 +40,14 @@ results."""
 class Contradiction(NamedTuple):
     """``instead``: the value in calls or results. ``is_sure``: it is the only such value."""
 
-    instead: str
+    known_value: str
     is_sure: bool = True
 
 
 class TurnComparison:
     """Compares answers with arguments and results of a trace's calls."""
 
-    def __init__(self, trace: Trace, had: Known, stated: Sequence[Claim]) -> None:
+    def __init__(self, trace: Trace, had: KnownContent, stated: Sequence[Claim]) -> None:
         self._trace = trace
         self._had = had
         self._doubted = 0
@@ -59,13 +59,18 @@ class TurnComparison:
         """The values in results of calls and in retrieved documents."""
         texts = [call.result for call in self._trace.tool_calls if call.has_result and not failed(call)]
         texts += [document for span in self._trace.spans for document in span.documents]
-        return [field for text in texts for field in read(text).fields][:_MOST_FIELDS]
+        return [field for text in texts for field in parsed_content(text).fields][:_MOST_FIELDS]
 
     @cached_property
     def _given(self) -> list[Field]:
         """The identifiers that calls that changed something were given."""
         calls = [call for call in changing(self._trace) if not failed(call)]
-        return [field for call in calls for field in read(call.arguments).fields if field.value.kind == "identifier"]
+        return [
+            field
+            for call in calls
+            for field in parsed_content(call.arguments).fields
+            if field.value.kind == "identifier"
+        ]
 
     def replaced(self, claim: Claim) -> Contradiction | None:
         """Return the argument of a call under the name of an identifier that only the user gave."""
@@ -79,7 +84,7 @@ class TurnComparison:
             return None
         return Contradiction(f"the call used {fields[0].label} {fields[0].value.text}")
 
-    def against(self, claim: Claim) -> Contradiction | None:
+    def contradiction_of(self, claim: Claim) -> Contradiction | None:
         """Return the results' value in place of an ungrounded value."""
         value = claim.value
         self._doubted += 1

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from pandaeval_collector.analysis.rules.grounding.before import Whose, held, shown, spelled
+from pandaeval_collector.analysis.rules.grounding.before import Origin, instruction_content, json_text, received_content
 from pandaeval_collector.analysis.rules.grounding.values import NUMBERS, Value, fold, scan, squeezed
 from pandaeval_otel.model import Trace
 
@@ -159,8 +159,8 @@ class _Kept(dict[str, Content]):
 _kept = _Kept()
 
 
-def read(value: Any) -> Content:
-    return _kept[spelled(value)]
+def parsed_content(value: Any) -> Content:
+    return _kept[json_text(value)]
 
 
 class _Union:
@@ -182,19 +182,19 @@ class _Union:
 
 
 @dataclass
-class Known:
+class KnownContent:
     """All that the agent had, as texts. ``own``: the agent's earlier answers. ``cut``: not all was read."""
 
-    sources: dict[tuple[Whose, str], None] = field(default_factory=dict)
+    sources: dict[tuple[Origin, str], None] = field(default_factory=dict)
     own: dict[str, None] = field(default_factory=dict)
     cut: bool = False
     _left: int = MOST_CHARS
 
-    def add(self, who: Whose, value: Any) -> None:
+    def add(self, who: Origin, value: Any) -> None:
         """Add a text or JSON value once."""
         if value is None or value == "" or value == []:
             return
-        raw = spelled(value)
+        raw = json_text(value)
         if who == "told":
             self.own[raw] = None
         elif (who, raw) not in self.sources:
@@ -264,9 +264,9 @@ def _stands(text: str, whole: str) -> bool:
     return False
 
 
-def evidence(trace: Trace, earlier: Iterable[tuple[Whose, Any]] = ()) -> Known:
+def evidence(trace: Trace, earlier: Iterable[tuple[Origin, Any]] = ()) -> KnownContent:
     """Read the evidence of the trace's spans, and ``earlier`` session content."""
-    found = Known()
-    for who, value in chain(earlier, shown(trace), held(trace)):
+    found = KnownContent()
+    for who, value in chain(earlier, instruction_content(trace), received_content(trace)):
         found.add(who, value)
     return found

@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pandaeval_collector.analysis.rules._verbs import Nature, nature
-from pandaeval_collector.analysis.rules.grounding.before import BEFORE, Before, hidden, shows_results
+from pandaeval_collector.analysis.rules.grounding.before import (
+    EARLIER_NOT_CAPTURED,
+    EarlierContent,
+    hidden,
+    shows_results,
+)
 from pandaeval_collector.analysis.rules.grounding.claims import MOST_CLAIMS, Claim, claims
 from pandaeval_collector.analysis.rules.grounding.contradictions import TurnComparison
-from pandaeval_collector.analysis.rules.grounding.evidence import Known, evidence
+from pandaeval_collector.analysis.rules.grounding.evidence import KnownContent, evidence
 from pandaeval_collector.analysis.rules.grounding.values import fold
 from pandaeval_collector.analysis.rules.response_recovery import answering_span
 from pandaeval_otel.model import Kind, Trace
@@ -21,11 +26,11 @@ _DURATIONS = ("hour", "hr", "minute", "min")
 
 
 @dataclass(slots=True)
-class Loose:
+class UngroundedClaim:
     """An ungrounded claim. ``instead``: the value in calls or results. ``fails``: certainly fabricated."""
 
     claim: Claim
-    instead: str = ""
+    known_value: str = ""
     fails: bool = True
 
 
@@ -38,7 +43,7 @@ class Grounding:
     """
 
     checked: dict[str, int] = field(default_factory=dict)
-    loose: list[Loose] = field(default_factory=list)
+    loose: list[UngroundedClaim] = field(default_factory=list)
     for_judge: list[Claim] = field(default_factory=list)
     open: list[Claim] = field(default_factory=list)
     hidden: str | None = None
@@ -49,18 +54,18 @@ class Grounding:
         return sum(self.checked.values())
 
     @property
-    def failing(self) -> list[Loose]:
+    def failing(self) -> list[UngroundedClaim]:
         return [loose for loose in self.loose if loose.fails]
 
     def check(self, claim: Claim) -> None:
         self.checked[claim.value.kind] = self.checked.get(claim.value.kind, 0) + 1
 
-    def reject(self, loose: Loose) -> None:
+    def reject(self, loose: UngroundedClaim) -> None:
         self.check(loose.claim)
         self.loose.append(loose)
 
 
-def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
+def grounding(trace: Trace, earlier: EarlierContent | None = None) -> Grounding | None:
     """Check a trace's claims. ``earlier``: session content. ``None`` without specific values.
 
     If the session has no tool calls and documents, only case-specific stated values count, and values in reports of
@@ -88,40 +93,40 @@ def grounding(trace: Trace, earlier: Before | None = None) -> Grounding | None:
             _sort_out(claim, comparison, had, found)
         elif claim.value.unit in _DURATIONS:
             found.check(claim)
-    found.loose.sort(key=lambda loose: (not loose.fails, not loose.instead))
+    found.loose.sort(key=lambda loose: (not loose.fails, not loose.known_value))
     return found if found.total or found.open or found.for_judge else None
 
 
-def _said(trace: Trace, earlier: Before | None, had: Known) -> str:
+def _said(trace: Trace, earlier: EarlierContent | None, had: KnownContent) -> str:
     if (earlier is not None and not earlier.first) or shows_results(trace):
         return ""
     return fold("\n".join(had.own))
 
 
-def _check(claim: Claim, comparison: TurnComparison, had: Known, said: str, found: Grounding) -> None:
+def _check(claim: Claim, comparison: TurnComparison, had: KnownContent, said: str, found: Grounding) -> None:
     """Count a claim as grounded or contradicted by a call, leave it open, or sort it out."""
     if (replaced := comparison.replaced(claim)) is not None:
-        found.reject(Loose(claim, replaced.instead))
+        found.reject(UngroundedClaim(claim, replaced.known_value))
     elif had.has(claim.value, bool(claim.key)):
         found.check(claim)
     elif found.hidden is not None or claim.value.text in said:
-        found.hidden = found.hidden or BEFORE
+        found.hidden = found.hidden or EARLIER_NOT_CAPTURED
         found.open.append(claim)
     else:
         _sort_out(claim, comparison, had, found)
 
 
-def _sort_out(claim: Claim, comparison: TurnComparison, had: Known, found: Grounding) -> None:
-    contradiction = None if claim.key else comparison.against(claim)
+def _sort_out(claim: Claim, comparison: TurnComparison, had: KnownContent, found: Grounding) -> None:
+    contradiction = None if claim.key else comparison.contradiction_of(claim)
     if contradiction is not None:
-        found.reject(Loose(claim, contradiction.instead, contradiction.is_sure))
+        found.reject(UngroundedClaim(claim, contradiction.known_value, contradiction.is_sure))
     elif claim.value.kind == "identifier" and _is_made_up(claim, had):
-        found.reject(Loose(claim))
+        found.reject(UngroundedClaim(claim))
     else:
         found.for_judge.append(claim)
 
 
-def _is_made_up(claim: Claim, had: Known) -> bool:
+def _is_made_up(claim: Claim, had: KnownContent) -> bool:
     """Return whether an identifier is fabricated: it is about this case or own work, or the agent had others of its
     form.
     """
@@ -131,7 +136,7 @@ def _is_made_up(claim: Claim, had: Known) -> bool:
     return claim.of_case or claim.of_own_work or had.has_form(claim.value)
 
 
-def looked(trace: Trace) -> bool:
+def had_sources(trace: Trace) -> bool:
     """Return whether the run called a tool or read a document."""
     if any(nature(call.name) is not Nature.THINKING for call in trace.tool_calls):
         return True
@@ -139,10 +144,10 @@ def looked(trace: Trace) -> bool:
 
 
 def _looked(trace: Trace, before: Sequence[tuple[str, Any]]) -> bool:
-    return looked(trace) or shows_results(trace) or any(who == "result" for who, _ in before)
+    return had_sources(trace) or shows_results(trace) or any(who == "result" for who, _ in before)
 
 
-def first_said(trace: Trace, claim: Claim) -> str:
+def first_mention(trace: Trace, claim: Claim) -> str:
     """Return the span ID of the model call that first mentions a value, else of the claim or the answer."""
     for span in trace.spans:
         if span.kind is not Kind.LLM or not span.output:

@@ -22,11 +22,11 @@ from pandaeval_collector.judge.turns import stated
 from pandaeval_collector.scoring.metric import JudgedSessionMetric
 from pandaeval_collector.scoring.metrics.trace._facts import (
     ABOUT,
-    NOTHING_TOLD,
+    NOTHING_CAPTURED,
     Step,
-    no_such,
-    numbers,
-    told,
+    has_any_content,
+    missing_step_error,
+    step_counts,
 )
 
 ENOUGH = 0.5
@@ -204,7 +204,7 @@ def _check(verdict: Correctness, given: Mapping[str, Any]) -> str | None:
     steps = [verdict.first_wrong_step, *(each.shown_by for each in verdict.things)]
     steps += [each.step for each in verdict.broken_rules] + [each.step for each in verdict.misstatements]
     steps += [f"turn {number}" for number in (whole.friction_turns if whole else ())]
-    if missing := no_such(steps, given):
+    if missing := missing_step_error(steps, given):
         return missing
     if any(each.became in ("done", "wrong") and each.shown_by is None for each in verdict.things):
         return 'things: "shown_by" of what was done is the step that did it'
@@ -238,7 +238,7 @@ PART = QuestionPart(
     answer=Correctness,
     check=_check,
     tokens=950,
-    given=lambda trace, facts: {**stated(conversation([trace], trace.digest)), **numbers(trace)},
+    given=lambda trace, facts: {**stated(conversation([trace], trace.digest)), **step_counts(trace)},
     of_pack=_suspects,
 )
 """The question about a single run."""
@@ -272,8 +272,8 @@ def finding_of(
     metadata, reason = {**parts, "turns": len(conversation.trace.turns)}, verdict.reason
     if suspects:
         metadata["suspects"] = became = outcomes(verdict, suspects)
-        if told := [f"'{each['value']}' {each['became']}" for each in became if each["became"] != "unknown"]:
-            reason += f" Suspects: {', '.join(told)}."
+        if listed := [f"'{each['value']}' {each['became']}" for each in became if each["became"] != "unknown"]:
+            reason += f" Suspects: {', '.join(listed)}."
     if verdict.correct is None:
         return Unscored(Why.INSUFFICIENT_EVIDENCE, f"the judge could not decide: {reason}", metadata)
     sure = verdict.sure / 100.0
@@ -303,12 +303,12 @@ def of_conversation(
         trace, missing = conversation.trace, conversation.missing
         hidden = {"traces_not_shown": missing} if missing else {}
         shown = judge.pack.shown * conversation.traces / (conversation.traces + missing)
-        if not told(trace):
-            return NOTHING_TOLD
+        if not has_any_content(trace):
+            return NOTHING_CAPTURED
         if shown < ENOUGH:
             reason = f"the conversation is too long: only {shown:.0%} of it fits the judge (judge.context_tokens)"
             return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, hidden)
-        given = {**stated(conversation), **numbers(trace), **_suspects(judge.pack)}
+        given = {**stated(conversation), **step_counts(trace), **_suspects(judge.pack)}
         found = score(await judge.ask(WHOLE, given), conversation, judge.pack.suspects)
         return replace(found, metadata={**found.metadata, **hidden})
 
@@ -318,7 +318,7 @@ def of_conversation(
         threshold=0.5,
         question=question,
         needs="a session ID, and messages or calls; a judge",
-        evaluate=lambda session, context: None if session.traces else NOTHING_TOLD,
+        evaluate=lambda session, context: None if session.traces else NOTHING_CAPTURED,
         ask=ask,
         rubrics=(WHOLE,),
         unscored=(Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),

@@ -10,7 +10,7 @@ from pandaeval_collector.scoring.metric import SessionContext, SessionView, Trac
 
 KINDS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 JUDGED = ("confidence", "tool_correctness")
-MADE_UP_FOR = 0.5
+RECOVERED_VALUE = 0.5
 NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
 ENOUGH = 0.5
 """Minimum share of traces with a signal of a kind, among the traces that expect this kind."""
@@ -30,7 +30,7 @@ class Coverage:
     assumed: bool
 
 
-def looked_at(session: SessionView, context: SessionContext) -> float:
+def scored_share(session: SessionView, context: SessionContext) -> float:
     names = {*KINDS, *context.extra_signals} - {*JUDGED}
     found = [signal for trace in session.traces for name, signal in trace.signals.items() if name in names]
     apply = [each for each in found if each.outcome != "assumed" and each.why not in NOT_EXPECTED]
@@ -57,7 +57,7 @@ def session_signals(session: SessionView, context: SessionContext) -> list[dict[
     recovered = _recovered(session)
     for trace, signals in zip(session.traces, found, strict=True):
         if trace.trace_id in recovered and "response" in signals:
-            least = 1.0 if trace.signals["response"].open else MADE_UP_FOR
+            least = 1.0 if trace.signals["response"].open else RECOVERED_VALUE
             signals["response"] = max(signals["response"], least)
     return found
 
@@ -92,7 +92,7 @@ def signals_of(trace: TraceSummary, context: SessionContext) -> dict[str, float]
     return found
 
 
-def rests_on(session: SessionView, context: SessionContext) -> dict[str, int]:
+def signal_counts(session: SessionView, context: SessionContext) -> dict[str, int]:
     found = {name: _count(session, name)[1] for name in (*KINDS, *context.extra_signals)}
     return {name: count for name, count in found.items() if count}
 
@@ -124,7 +124,7 @@ def coverage(session: SessionView, context: SessionContext) -> Coverage:
     return Coverage(had / wanted if wanted else 1.0, thin, expected, assumed)
 
 
-def too_few(session: SessionView, covered: Coverage) -> str:
+def coverage_reason(session: SessionView, covered: Coverage) -> str:
     """Return the reason of a session whose traces lack scores: the kinds, with their numbers of traces."""
     counts = ((kind, *_count(session, kind)) for kind in covered.thin)
     shares = [f"{kind} in {obtained} of {expected}" for kind, expected, obtained in counts]

@@ -19,7 +19,13 @@ from pandaeval_collector.analysis.stats.session import (
 )
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import SessionContext, SessionMetric, SessionView
-from pandaeval_collector.scoring.metrics.session._signals import KINDS, coverage, session_signals, too_few, was_drawn
+from pandaeval_collector.scoring.metrics.session._signals import (
+    KINDS,
+    coverage,
+    coverage_reason,
+    session_signals,
+    was_drawn,
+)
 
 
 def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
@@ -43,7 +49,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     }
     if covered.thin:
         metadata["partial_score"] = found.score if found.evaluated else None
-        reason = too_few(session, covered)
+        reason = coverage_reason(session, covered)
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=covered.share)
     if not found.evaluated:
         if covered.assumed and not covered.expected:

@@ -29,12 +29,12 @@ from pandaeval_collector.scoring.metrics.session._signals import (
     ENOUGH,
     KINDS,
     coverage,
+    coverage_reason,
     failures,
     is_judged,
-    looked_at,
-    rests_on,
+    scored_share,
     session_signals,
-    too_few,
+    signal_counts,
 )
 
 GROUNDING = "grounding"
@@ -51,7 +51,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     if {*counted} == {GROUNDING}:
         signals = [{kind: value for kind, value in trace.items() if kind != GROUNDING} for trace in signals]
     found = agent_reliability(signals, context.weights)
-    covered, basis = coverage(session, context), rests_on(session, context)
+    covered, basis = coverage(session, context), signal_counts(session, context)
     metadata = _metadata(session, found, basis)
     judged = context.judged and is_judged(session)
     if not judged:
@@ -59,7 +59,7 @@ def _evaluate(session: SessionView, context: SessionContext) -> Finding | None:
     fails = not OFTEN_WRONG.issuperset(counted)
     if covered.thin and (judged or not fails):
         unscored = metadata | {"partial_score": _partial(found)}
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, too_few(session, covered), unscored, coverage=covered.share)
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, coverage_reason(session, covered), unscored, coverage=covered.share)
     if not found.evaluated and not basis:
         if covered.assumed:
             return Assumed("No evaluable traces.", metadata)
@@ -124,7 +124,7 @@ def _no_problem(
     if {*basis} <= {"response"}:
         reason = "hardly checked: only the endings of the runs were checked; task success: not judged"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, unscored, coverage=share)
-    if (seen := looked_at(session, context)) < ENOUGH:
+    if (seen := scored_share(session, context)) < ENOUGH:
         reason = f"{checks}; only {seen:.0%} of the applicable checks could run"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, unscored, coverage=seen)
     if found.max_risk and label != SUSPECT:

@@ -58,7 +58,7 @@ _OPENINGS = frozenset(
     }
 )
 """Openings that can deceive a judge, as published, and similar openings; without case and punctuation."""
-NOTHING_TOLD = Unscored(Why.NO_CONTENT, "no content of the user, the agent or a tool was captured")
+NOTHING_CAPTURED = Unscored(Why.NO_CONTENT, "no content of the user, the agent or a tool was captured")
 
 
 class Task(Answer):
@@ -101,7 +101,7 @@ USER_INPUT = replace(TASK, known=lambda trace, pack: {} if user_input(trace) is 
 """The same for questions that need only the user's words. The judge extracts a task only if there are no words."""
 
 
-def numbers(trace: Trace) -> dict[str, int]:
+def step_counts(trace: Trace) -> dict[str, int]:
     return {"calls": len(trace.tool_calls), "turns": max(1, len(trace.turns))}
 
 
@@ -114,8 +114,8 @@ Step = Annotated[str, Field(pattern=STEP), BeforeValidator(_named)]
 """``call 7``, or ``turn 2`` for the agent's answer in it."""
 
 
-def no_such(steps: Iterable[str | None], given: Mapping[str, Any]) -> str | None:
-    """Return the error for steps that do not exist, by the :func:`numbers`."""
+def missing_step_error(steps: Iterable[str | None], given: Mapping[str, Any]) -> str | None:
+    """Return the error for steps that do not exist, by the :func:`step_counts`."""
     for step in filter(None, steps):
         kind, _, number = step.partition(" ")
         if not 1 <= int(number) <= given[f"{kind}s"]:
@@ -138,8 +138,8 @@ def _asked(trace: Trace) -> str:
     return "\n\n".join(said) or (trace.input or "").strip()
 
 
-def answered(trace: Trace) -> bool:
-    return any(says_something(text) for text in (trace.output, *(turn.assistant for turn in trace.turns)))
+def has_answer(trace: Trace) -> bool:
+    return any(has_meaningful_text(text) for text in (trace.output, *(turn.assistant for turn in trace.turns)))
 
 
 def why_not_captured(trace: Trace) -> str:
@@ -147,7 +147,7 @@ def why_not_captured(trace: Trace) -> str:
     return next(lost, "is content capture switched on?")
 
 
-def says_something(text: str | None) -> bool:
+def has_meaningful_text(text: str | None) -> bool:
     """Return whether a text has letters, digits or pictographs, and is not only a control token or an opening."""
     seen = UNSEEN.sub("", text or "")
     if len(seen) > _OPENING:
@@ -159,21 +159,21 @@ def says_something(text: str | None) -> bool:
 def crashed(trace: Trace) -> bool:
     """Return whether the run ended with an error and without an answer."""
     last = trace.turns[-1].assistant if trace.turns else None
-    return trace.error is not None and not says_something(trace.output) and not says_something(last)
+    return trace.error is not None and not has_meaningful_text(trace.output) and not has_meaningful_text(last)
 
 
-def told(trace: Trace) -> bool:
+def has_any_content(trace: Trace) -> bool:
     """Return whether any words of user, agent or tool were captured."""
-    if _asked(trace) or answered(trace) or any(says_something(text) for text in trace.reasoning):
+    if _asked(trace) or has_answer(trace) or any(has_meaningful_text(text) for text in trace.reasoning):
         return True
     return any(call.error or call.result or (call.has_arguments and call.arguments) for call in trace.tool_calls)
 
 
 def shows_nothing(trace: Trace, context: TraceContext) -> Unscored | None:
     """Return the finding for a run without a captured answer or step, else ``None``."""
-    if not told(trace):
-        return NOTHING_TOLD
-    if answered(trace) or trace.tool_calls or any(says_something(text) for text in trace.reasoning):
+    if not has_any_content(trace):
+        return NOTHING_CAPTURED
+    if has_answer(trace) or trace.tool_calls or any(has_meaningful_text(text) for text in trace.reasoning):
         return None
     return Unscored(Why.NO_CONTENT, "no answer with content and no step of the agent was captured")
 
@@ -210,7 +210,7 @@ class ConcludedError(Exception):
         self.finding = finding
 
 
-def of_trace(
+def judged_trace_metric(
     name: str,
     about: str | None,
     version: str,
@@ -246,10 +246,10 @@ def of_trace(
         return score(levels[value] if levels else value, found, trace, facts)
 
     settings = {"levels": levels} if levels else {}
-    return asking(JudgedTraceMetric, part, ask, question, about, needs, evaluate, settings=settings)
+    return judged_metric(JudgedTraceMetric, part, ask, question, about, needs, evaluate, settings=settings)
 
 
-def asking(
+def judged_metric(
     made: type[M],
     part: QuestionPart,
     ask: Callable[[Any, Judge], Awaitable[Finding | None]],
@@ -273,7 +273,7 @@ def asking(
     )
 
 
-def levelled(name: str, reason: str, levels: Iterable[str], note: str | None = None) -> type[Answer]:
+def level_answer(name: str, reason: str, levels: Iterable[str], note: str | None = None) -> type[Answer]:
     """Make an answer shape with ``reason`` and ``level`` (``None`` if undetermined)."""
     level: Any = Literal[tuple(levels)] | None
     fields: dict[str, Any] = {

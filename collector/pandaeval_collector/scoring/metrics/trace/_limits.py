@@ -8,7 +8,7 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules._failures import failed
 from pandaeval_collector.analysis.rules._verbs import ends_run
-from pandaeval_collector.analysis.rules.response_recovery import lost_at, owns_up, was_to_change
+from pandaeval_collector.analysis.rules.response_recovery import admits_failure, lost_at, was_to_change
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.base.untrusted.printable import as_text
@@ -103,7 +103,7 @@ def completion_limit(trace: Trace) -> Limit:
     which = "call" if len(numbers) == 1 else "calls"
     reason = f"{which} {', '.join(map(str, numbers[:10]))} failed without recovery"
     answers = [turn.assistant for turn in trace.turns] or [trace.output]
-    if any(answer is not None and owns_up(answer) for answer in answers) or any(
+    if any(answer is not None and admits_failure(answer) for answer in answers) or any(
         ends_run(call.name) and not failed(call) for call in trace.tool_calls[lost[-1] + 1 :]
     ):
         return Limit(1.0, "failure_told", f"{reason}; the agent reported it or handed over", numbers)

@@ -14,17 +14,17 @@ from pandaeval_collector.judge.run_facts import said_on_the_way
 from pandaeval_collector.scoring.metric import JudgedTraceMetric, TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     ABOUT,
-    NOTHING_TOLD,
+    NOTHING_CAPTURED,
     TASK,
     ConcludedError,
     Step,
-    answered,
-    levelled,
-    no_such,
-    numbers,
-    of_trace,
-    says_something,
-    told,
+    has_answer,
+    has_any_content,
+    has_meaningful_text,
+    judged_trace_metric,
+    level_answer,
+    missing_step_error,
+    step_counts,
 )
 from pandaeval_otel.model import Trace
 
@@ -91,23 +91,23 @@ Example: before call 1 the agent states "first I need the price, then I can comp
 Both are shown by call 1. If it calls search and book without a word, there is no plan.
 """,
     answer=Plan,
-    check=lambda found, given: no_such((each.shown_by for each in found.plan), given),
+    check=lambda found, given: missing_step_error((each.shown_by for each in found.plan), given),
     tokens=2450,
     facts=_facts,
-    given=lambda trace, facts: numbers(trace),
+    given=lambda trace, facts: step_counts(trace),
 )
 
 
 def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | None:
     """Return the finding without a judge if no thoughts, words or planning call precede the actions."""
-    if not told(trace):
-        return NOTHING_TOLD
+    if not has_any_content(trace):
+        return NOTHING_CAPTURED
     early = (turn.assistant for turn in trace.turns[:-1])
-    if any(says_something(text) for text in (*trace.reasoning, *said_on_the_way(trace), *early)):
+    if any(has_meaningful_text(text) for text in (*trace.reasoning, *said_on_the_way(trace), *early)):
         return None
     if any(_PLANS.search(call.name) for call in trace.tool_calls):
         return None
-    if answered(trace) or trace.tool_calls:
+    if has_answer(trace) or trace.tool_calls:
         return NO_PLAN
     return Unscored(Why.NO_CONTENT, "no thoughts, steps or answer of the agent were captured")
 
@@ -130,9 +130,9 @@ def of_plan(
             del kept["revisions"]
         return Score(value, found.reason, kept)
 
-    return of_trace(
+    return judged_trace_metric(
         needs="thoughts, intermediate messages or a planning tool; a judge",
-        answer=levelled(shape, reason, levels, "Null, too, if there is no plan."),
+        answer=level_answer(shape, reason, levels, "Null, too, if there is no plan."),
         levels=levels,
         score=score,
         evaluate=before_asking,

@@ -27,7 +27,7 @@ from pandaeval_collector.judge.run_facts import thoughts
 from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
     USER_INPUT,
-    of_trace,
+    judged_trace_metric,
     undetermined,
     user_input,
     why_not_captured,
@@ -53,7 +53,7 @@ _NAME = 50
 _REFUSED = "the tool rejected the arguments: they do not match its schema"
 
 
-def refused(call: ToolCall) -> bool:
+def are_arguments_rejected(call: ToolCall) -> bool:
     """Return whether the call failed because its arguments do not fit the tool's schema.
 
     A pydantic error counts only if it names the tool.
@@ -98,13 +98,15 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
     numbers = _judged(trace)
     if not numbers:
         return Unscored(Why.NO_CONTENT, f"no arguments of calls were captured ({why_not_captured(trace)})")
-    if all(refused(trace.tool_calls[number - 1]) for number in numbers):
+    if all(are_arguments_rejected(trace.tool_calls[number - 1]) for number in numbers):
         return _share(trace, user_input(trace), dict.fromkeys(numbers), "")
     return None
 
 
 def _judged(trace: Trace) -> list[int]:
-    numbers = [number for number, call in enumerate(trace.tool_calls, 1) if _known(trace, call) or refused(call)]
+    numbers = [
+        number for number, call in enumerate(trace.tool_calls, 1) if _known(trace, call) or are_arguments_rejected(call)
+    ]
     half = MAX_JUDGED // 2
     return numbers if len(numbers) <= MAX_JUDGED else numbers[:half] + numbers[-half:]
 
@@ -121,7 +123,7 @@ def _known(trace: Trace, call: ToolCall) -> bool:
 def _share(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | None], reason: str) -> Score | Unscored:
     verdicts: list[dict[str, Any]] = []
     for number, said_of in sorted(found.items()):
-        if said_of is None or refused(trace.tool_calls[number - 1]):
+        if said_of is None or are_arguments_rejected(trace.tool_calls[number - 1]):
             verdicts.append({"call": number, "verdict": "no", "reason": _REFUSED})
         else:
             verdicts.append({"call": number, "verdict": said_of.verdict, "reason": said_of.reason})
@@ -167,7 +169,7 @@ def _score(verdicts: Sequence[CallVerdict], found: Arguments, trace: Trace, fact
     return _share(trace, asked, {each.call: each for each in verdicts}, found.reason)
 
 
-METRIC = of_trace(
+METRIC = judged_trace_metric(
     "argument_correctness",
     about=__doc__,
     version="11",

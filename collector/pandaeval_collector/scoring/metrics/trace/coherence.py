@@ -29,7 +29,7 @@ from pandaeval_collector.analysis.embedding import Bands
 from pandaeval_collector.analysis.embedding.text import plain
 from pandaeval_collector.analysis.rules.error_answers import answers_with_error
 from pandaeval_collector.analysis.stats.similarity import coherence as topic_similarity
-from pandaeval_collector.analysis.stats.topic import could_be_off, have_subjects
+from pandaeval_collector.analysis.stats.topic import have_topics, may_be_off_topic
 from pandaeval_collector.base.result import SUSPECT
 from pandaeval_collector.base.score import Assumed, Finding, Score, Unscored, Why
 from pandaeval_collector.base.untrusted.silence import say_something, says_something
@@ -60,7 +60,7 @@ def pairs(trace: Trace) -> list[Pair]:
         if not say_something(turn.user, turn.assistant):
             continue
         message, answer = plain(turn.user or ""), plain(turn.assistant or "")
-        names, says = have_subjects(message, answer)
+        names, says = have_topics(message, answer)
         if names:
             found.append(Pair(message, answer))
         elif says and (before := _turn_before(trace, place)):
@@ -150,7 +150,7 @@ def _silent(why: str) -> Unscored:
 def _counts(pair: Pair, cosine: float, context: TraceContext) -> bool:
     if cosine >= min(context.threshold, _threshold(context.texts.bands)) - _TOLERANCE:
         return True
-    return could_be_off(pair.asked, pair.answered, unlike=_is_sure(cosine, context))
+    return may_be_off_topic(pair.asked, pair.answered, unlike=_is_sure(cosine, context))
 
 
 def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], coverage: float) -> Score | None:

@@ -11,7 +11,7 @@ Source: PandaProbe, trace metrics, *Confidence*.
 from __future__ import annotations
 
 from pandaeval_collector.judge.rubric import Answer, Reason
-from pandaeval_collector.scoring.metrics.trace._facts import Part, of_trace
+from pandaeval_collector.scoring.metrics.trace._facts import Part, judged_trace_metric
 
 
 class Confidence(Answer):
@@ -20,7 +20,7 @@ class Confidence(Answer):
     confidence: Part
 
 
-METRIC = of_trace(
+METRIC = judged_trace_metric(
     "confidence",
     about=__doc__,
     version="7",

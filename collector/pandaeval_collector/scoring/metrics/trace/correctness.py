@@ -16,7 +16,7 @@ from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.conversation import conversation
 from pandaeval_collector.scoring.metric import JudgedTraceMetric
 from pandaeval_collector.scoring.metrics.session._correctness import PART, finding_of
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, asking, told
+from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_CAPTURED, has_any_content, judged_metric
 from pandaeval_otel.model import Trace
 
 
@@ -25,13 +25,13 @@ async def _ask(trace: Trace, judge: Judge) -> Finding:
     return finding_of(found, conversation([trace], trace.digest), judge.pack.suspects)
 
 
-METRIC = asking(
+METRIC = judged_metric(
     JudgedTraceMetric,
     PART,
     _ask,
     "Did the agent do its job in this run?",
     __doc__,
     "messages or calls; a judge",
-    lambda trace, context: None if told(trace) else NOTHING_TOLD,
+    lambda trace, context: None if has_any_content(trace) else NOTHING_CAPTURED,
     asked_by_session=True,
 )

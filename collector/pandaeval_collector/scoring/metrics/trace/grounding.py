@@ -33,7 +33,13 @@ from typing import Any
 
 from pandaeval_collector.analysis.rules.grounding.before import MOST_TRACES
 from pandaeval_collector.analysis.rules.grounding.claims import claims
-from pandaeval_collector.analysis.rules.grounding.grounding import Grounding, Loose, first_said, grounding, looked
+from pandaeval_collector.analysis.rules.grounding.grounding import (
+    Grounding,
+    UngroundedClaim,
+    first_mention,
+    grounding,
+    had_sources,
+)
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import SessionReads, TraceContext, TraceMetric
 from pandaeval_otel.model import Trace
@@ -62,7 +68,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         more = ", …" if len(found.open) > _MOST_NAMED else ""
         reason = f"{found.hidden}: the source of {len(found.open)} of {_many(everything)} is unknown ({which}{more})"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata, coverage=found.total / everything)
-    label = "contradicts_calls" if failing and failing[0].instead else "made_up_value"
+    label = "contradicts_calls" if failing and failing[0].known_value else "made_up_value"
     return Score(
         1.0 - len(failing) / found.total,
         _reason(found),
@@ -70,7 +76,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         label=label if failing else None,
         failed=bool(failing),
         coverage=found.total / everything,
-        span_ids=tuple(dict.fromkeys(first_said(trace, each.claim) for each in failing)),
+        span_ids=tuple(dict.fromkeys(first_mention(trace, each.claim) for each in failing)),
     )
 
 
@@ -84,7 +90,7 @@ def _unsettled(trace: Trace, finding: Finding | None) -> bool:
     if not isinstance(finding, Score):
         return False
     is_whole = finding.value == finding.coverage == 1.0 and not {"suspect", "for_judge"} & finding.metadata.keys()
-    return not (is_whole and looked(trace))
+    return not (is_whole and had_sources(trace))
 
 
 def _metadata(trace: Trace, found: Grounding) -> dict[str, Any]:
@@ -97,7 +103,7 @@ def _metadata(trace: Trace, found: Grounding) -> dict[str, Any]:
     if suspects:
         metadata["suspect"] = _listed(trace, suspects)
     if found.for_judge:
-        metadata["for_judge"] = _listed(trace, [Loose(claim) for claim in found.for_judge])
+        metadata["for_judge"] = _listed(trace, [UngroundedClaim(claim) for claim in found.for_judge])
     if found.open:
         metadata |= {
             "not_determinable": len(found.open),
@@ -109,15 +115,15 @@ def _metadata(trace: Trace, found: Grounding) -> dict[str, Any]:
     return metadata
 
 
-def _listed(trace: Trace, loose: Sequence[Loose]) -> list[dict[str, Any]]:
+def _listed(trace: Trace, loose: Sequence[UngroundedClaim]) -> list[dict[str, Any]]:
     return [
         {
             "value": each.claim.value.text,
             "kind": each.claim.value.kind,
-            "span_id": first_said(trace, each.claim),
+            "span_id": first_mention(trace, each.claim),
             "text": each.claim.around,
             **({"argument": each.claim.key, "call_span_id": each.claim.span_id} if each.claim.key else {}),
-            **({"but": each.instead} if each.instead else {}),
+            **({"but": each.known_value} if each.known_value else {}),
         }
         for each in loose[:_MOST_LISTED]
     ]
@@ -129,7 +135,7 @@ def _reason(found: Grounding) -> str:
         return f"{_many(found.total)} checked: found in messages or tool results, or derived from them{unchecked}"
     worst = found.loose[0]
     value = f"'{worst.claim.value.text}'" + (f" (argument {worst.claim.key})" if worst.claim.key else "")
-    what = f"the answer states {value}, but {worst.instead}" if worst.instead else f"{value} {_NOWHERE}"
+    what = f"the answer states {value}, but {worst.known_value}" if worst.known_value else f"{value} {_NOWHERE}"
     others = f"; without a source: {len(found.loose)} of {_many(found.total)}" if found.total > 1 else ""
     suspect = "" if worst.fails else "; only suspicious, so it does not fail"
     return f"{what}{suspect}{others}{unchecked}"

@@ -40,7 +40,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any
 
-from pandaeval_collector.analysis.rules._canonical import answered
+from pandaeval_collector.analysis.rules._canonical import has_outcome
 from pandaeval_collector.analysis.rules._failures import (
     PARSED_UP_TO,
     FailureSign,
@@ -54,13 +54,13 @@ from pandaeval_collector.analysis.rules.error_answers import raw_error
 from pandaeval_collector.analysis.rules.failed_checks import CLAIM_WORDS, failed_check
 from pandaeval_collector.analysis.rules.grounding.claims import arguments
 from pandaeval_collector.analysis.rules.response_recovery import (
-    Told,
+    FailureAccount,
     answering_span,
     changed_by,
     claims_in,
+    failure_account,
     lost_at,
-    name_of,
-    told,
+    open_call_key,
     was_to_change,
     wrong_calls,
 )
@@ -262,20 +262,20 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
     last = trace.tool_calls[-1] if trace.tool_calls else None
     if last is not None and not tool_spans and _leaves_call_to_caller(trace):
         return Score(1.0, f"the run ended, and left the call to {last.name} to its caller", {"ended_by": last.name})
-    if last is None or answered(last) or last.span_id in tool_spans:
+    if last is None or has_outcome(last) or last.span_id in tool_spans:
         return _lost(trace, None) or Unscored(
             Why.INSUFFICIENT_EVIDENCE, "the last captured step is a tool result; no answer was captured"
         )
     reason = f"the last call, {last.name}, has no result"
     bad = _bad(0.0, reason, Ending.DANGLING_TOOL_CALL, tool=last.name, span_ids=(last.span_id,))
-    return replace(bad, metadata={**bad.metadata, "open_call": name_of(last)})
+    return replace(bad, metadata={**bad.metadata, "open_call": open_call_key(last)})
 
 
 def _leaves_call_to_caller(trace: Trace) -> bool:
     root = next((span for span in trace.spans if span.span_id == trace.root_span_id), None)
     if root is None or root.kind not in _RUN or not root.output:
         return False
-    return bool(root.output[-1].tool_requests) and not any(map(answered, trace.tool_calls))
+    return bool(root.output[-1].tool_requests) and not any(map(has_outcome, trace.tool_calls))
 
 
 def _ended_by_call(trace: Trace) -> Finding | None:
@@ -337,16 +337,16 @@ def _unchecked(trace: Trace, answer: str) -> Score | None:
 
 
 def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float, Ending, str]:
-    said = Told.NOTHING if answer is None else told(answer, bool(changed_by(trace)))
-    if said is not Told.CLAIMED:
+    said = FailureAccount.NOTHING if answer is None else failure_account(answer, bool(changed_by(trace)))
+    if said is not FailureAccount.CLAIMED:
         at = next(place for place, each in enumerate(trace.tool_calls) if each is call)
         if any(ends_run(later.name) and not failed(later) for later in trace.tool_calls[at + 1 :]):
             return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the agent handed over"
-    if said is Told.ASKED:
+    if said is FailureAccount.ASKED:
         return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the answer admits it and asks how to continue"
-    if said is Told.ADMITTED:
+    if said is FailureAccount.ADMITTED:
         return HONEST, Ending.UNRECOVERED_TOOL_ERROR, "; the answer admits it"
-    if said is Told.CLAIMED and was_to_change(trace, call) and _speaks_of(trace, call, answer or ""):
+    if said is FailureAccount.CLAIMED and was_to_change(trace, call) and _speaks_of(trace, call, answer or ""):
         return 0.0, Ending.FALSE_SUCCESS, "the answer claims success, but {}"
     return 0.0, Ending.UNRECOVERED_TOOL_ERROR, ""
 

@@ -10,14 +10,14 @@ Source: PandaProbe, trace metrics, *Step Efficiency*.
 """
 
 from pandaeval_collector.analysis.rules.tool_loop import tool_loop
-from pandaeval_collector.scoring.metrics.trace._facts import TASK, levelled, of_trace
+from pandaeval_collector.scoring.metrics.trace._facts import TASK, judged_trace_metric, level_answer
 from pandaeval_collector.scoring.metrics.trace._limits import efficiency_limit
 
 LEVELS = {"none": 1.0, "few": 0.75, "many": 0.5, "most": 0.25, "all": 0.0}
 """Score of each level."""
 
 
-METRIC = of_trace(
+METRIC = judged_trace_metric(
     "step_efficiency",
     about=__doc__,
     version="9",
@@ -45,7 +45,7 @@ many  a large part of the work was needless
 most  most of the work was needless
 all   no step served the task
 """,
-    answer=levelled("Efficiency", "The needless steps and why, or that there are none.", LEVELS),
+    answer=level_answer("Efficiency", "The needless steps and why, or that there are none.", LEVELS),
     levels=LEVELS,
     score=lambda value, found, trace, facts: efficiency_limit(trace).applied(value, found.reason, facts),
     extractions=(TASK,),

@@ -23,9 +23,9 @@ from pandaeval_collector.scoring.metrics.trace._facts import (
     TASK,
     Part,
     crashed,
-    of_trace,
+    has_any_content,
+    judged_trace_metric,
     shows_nothing,
-    told,
 )
 from pandaeval_collector.scoring.metrics.trace._limits import completion_limit, outcome
 from pandaeval_otel.model import Trace
@@ -69,15 +69,15 @@ def _check(verdict: Completion, given: Mapping[str, Any]) -> str | None:
 
 
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
-    if told(trace) and crashed(trace):
+    if has_any_content(trace) and crashed(trace):
         return None
     last = trace.turns[-1].assistant if trace.turns else None
-    if told(trace) and trace.output is None and last is None:
+    if has_any_content(trace) and trace.output is None and last is None:
         return Unscored(Why.NO_CONTENT, "the last answer was not captured, so the outcome of the task is unknown")
     return shows_nothing(trace, context)
 
 
-METRIC = of_trace(
+METRIC = judged_trace_metric(
     "task_completion",
     about=__doc__,
     version="10",

@@ -20,13 +20,13 @@ from pandaeval_collector.judge.rubric import Answer, Facts, Reason
 from pandaeval_collector.judge.sanitize import neutral, one_line
 from pandaeval_collector.scoring.metric import TraceContext
 from pandaeval_collector.scoring.metrics.trace._facts import (
-    NOTHING_TOLD,
+    NOTHING_CAPTURED,
     USER_INPUT,
     Part,
-    answered,
     available_tools,
-    of_trace,
-    told,
+    has_answer,
+    has_any_content,
+    judged_trace_metric,
     tools_called,
     user_input,
 )
@@ -73,13 +73,13 @@ def _check(found: ToolSelection, given: Mapping[str, Any]) -> str | None:
 
 
 def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
-    if not told(trace):
-        return NOTHING_TOLD
+    if not has_any_content(trace):
+        return NOTHING_CAPTURED
     if trace.tool_calls:
         return None
     if not trace.tools:
         return Assumed("no tool was called, and no tool definition was captured", _metadata(trace, user_input(trace)))
-    if not answered(trace) and trace.error is None:
+    if not has_answer(trace) and trace.error is None:
         return Unscored(Why.NO_CONTENT, "no tool was called, and no answer was captured")
     return None
 
@@ -94,7 +94,7 @@ def _score(value: float, found: ToolSelection, trace: Trace, facts: Facts) -> Sc
     return Score(value, found.reason, {**metadata, **{key: names for key, names in named.items() if names}})
 
 
-METRIC = of_trace(
+METRIC = judged_trace_metric(
     "tool_correctness",
     about=__doc__,
     version="10",

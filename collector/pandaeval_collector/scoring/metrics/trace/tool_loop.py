@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from pandaeval_collector.analysis.rules.tool_loop import LoopCycle, ToolLoop, running_away, tool_loop
+from pandaeval_collector.analysis.rules.tool_loop import LoopCycle, ToolLoop, runaway_loop, tool_loop
 from pandaeval_collector.base.score import Finding, Score, Unscored, Why
 from pandaeval_collector.scoring.metric import TraceContext, TraceMetric
 from pandaeval_otel.model import Trace
@@ -30,7 +30,7 @@ ENOUGH = 0.5
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
-    found = running_away(trace) if trace.is_step else tool_loop(trace)
+    found = runaway_loop(trace) if trace.is_step else tool_loop(trace)
     if found is None or (not found.calls and not found.cycles):
         return None
     if not found.cycles and found.unseen > found.calls * ENOUGH:

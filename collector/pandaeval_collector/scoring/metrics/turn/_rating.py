@@ -12,7 +12,13 @@ from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.rubric import Answer, QuestionPart
 from pandaeval_collector.judge.turns import TurnView, stated
 from pandaeval_collector.scoring.metric import JudgedTurnMetric, TurnContext
-from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_TOLD, asking, says_something, told, undetermined
+from pandaeval_collector.scoring.metrics.trace._facts import (
+    NOTHING_CAPTURED,
+    has_any_content,
+    has_meaningful_text,
+    judged_metric,
+    undetermined,
+)
 
 # Introduction and facts, which all questions about a turn share.
 P = TypeVar("P", bound=BaseModel)
@@ -57,23 +63,23 @@ def answers(view: TurnView) -> bool:
     return view.agent_message is not None or not (view.trace.error is not None or view.trace.ends_in_tool_call)
 
 
-def unsaid(view: TurnView, context: TurnContext) -> Finding | None:
+def answer_gap(view: TurnView, context: TurnContext) -> Finding | None:
     """Return why the turn's answer cannot be judged, else ``None``."""
-    if not told(view.trace):
-        return NOTHING_TOLD
+    if not has_any_content(view.trace):
+        return NOTHING_CAPTURED
     turn = view.trace.turns[0]
-    if not says_something(turn.user) and not turn.media_only:
+    if not has_meaningful_text(turn.user) and not turn.media_only:
         return Unscored(Why.NO_CONTENT, "the message of the user was not captured, or has no content")
-    if not says_something(turn.assistant):
+    if not has_meaningful_text(turn.assistant):
         return Unscored(Why.NO_CONTENT, "the answer was not captured, or has no content")
     return None
 
 
 def shows_nothing(view: TurnView, context: TurnContext) -> Unscored | None:
     """Return why the turn's actions cannot be judged, else ``None``."""
-    if not told(view.trace):
-        return NOTHING_TOLD
-    if says_something(view.agent_message) or view.tool_calls:
+    if not has_any_content(view.trace):
+        return NOTHING_CAPTURED
+    if has_meaningful_text(view.agent_message) or view.tool_calls:
         return None
     return Unscored(Why.NO_CONTENT, "no answer with content and no tool call was captured")
 
@@ -98,7 +104,7 @@ def labels_shape(name: str, reason: str, labels: Iterable[str]) -> type[Labels]:
     return create_model(name, __base__=Labels, **fields)
 
 
-def wrong(found: Labels, given: Mapping[str, Any]) -> str | None:
+def labels_error(found: Labels, given: Mapping[str, Any]) -> str | None:
     if NO_FAILURE in found.labels and len(set(found.labels)) > 1:
         return f'labels: "{NO_FAILURE}" stands alone'
     if missing := [number for number in found.calls if not 1 <= number <= given.get("calls", 0)]:
@@ -127,7 +133,7 @@ def failures(
     text: str,
     answer: type[Labels],
     order: Sequence[str],
-    check: Callable[[Labels, Mapping[str, Any]], str | None] = wrong,
+    check: Callable[[Labels, Mapping[str, Any]], str | None] = labels_error,
     by_code: Callable[[TurnView], Score | None] | None = None,
     **more: Any,
 ) -> JudgedTurnMetric:
@@ -150,7 +156,7 @@ def failures(
             return undetermined(reason)
         return labelled(labels, order, reason, about, span_ids=tuple(dict.fromkeys(spans)))
 
-    return asking(JudgedTurnMetric, part, ask, question, about, needs, shows_nothing, by_code=by_code, **more)
+    return judged_metric(JudgedTurnMetric, part, ask, question, about, needs, shows_nothing, by_code=by_code, **more)
 
 
 class Rating(Answer):
@@ -162,14 +168,14 @@ class Rating(Answer):
     """A whole number, by the guide. Null if the record is not sufficient to decide."""
 
 
-def rated(
+def judged_rating_metric(
     name: str,
     about: str,
     version: str,
     question: str,
     needs: str,
     criteria: str,
-    before_asking: Callable[[TurnView, TurnContext], Finding | None] = unsaid,
+    before_asking: Callable[[TurnView, TurnContext], Finding | None] = answer_gap,
 ) -> JudgedTurnMetric:
     """Make a metric whose judge rates a turn's answer from 1 to 5 by ``criteria``."""
     part = turn_part(name, version, criteria, Rating)
@@ -181,6 +187,6 @@ def rated(
         value = (found.rating - LEAST) / (MOST - LEAST)
         return Score(value, found.reason, {"turn": view.turn_index}, raw=found.rating, scale=SCALE)
 
-    return asking(
+    return judged_metric(
         JudgedTurnMetric, part, ask, question, about, needs, before_asking, threshold=3.0, scale=SCALE, applies=answers
     )

@@ -7,9 +7,9 @@ Scale: ratings from 1 to 5, and 5 is best. The score is (rating - 1) / 4. The th
 Source: Agentest, evaluation metrics, *Coherence*.
 """
 
-from pandaeval_collector.scoring.metrics.turn._rating import rated
+from pandaeval_collector.scoring.metrics.turn._rating import judged_rating_metric
 
-METRIC = rated(
+METRIC = judged_rating_metric(
     "coherence",
     about=__doc__,
     version="3",

@@ -13,19 +13,19 @@ from __future__ import annotations
 from pandaeval_collector.base.score import Finding, Unscored, Why
 from pandaeval_collector.judge.turns import TurnView
 from pandaeval_collector.scoring.metric import TurnContext
-from pandaeval_collector.scoring.metrics.turn._rating import rated, unsaid
+from pandaeval_collector.scoring.metrics.turn._rating import answer_gap, judged_rating_metric
 
 _NOTHING = Unscored(Why.INSUFFICIENT_EVIDENCE, "there is no knowledge and no tool result to compare with")
 
 
 def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
-    said = unsaid(view, context)
+    said = answer_gap(view, context)
     if said is None and not view.knowledge and not view.has_results:
         return _NOTHING
     return said
 
 
-METRIC = rated(
+METRIC = judged_rating_metric(
     "faithfulness",
     about=__doc__,
     version="4",

@@ -25,8 +25,8 @@ from pandaeval_collector.scoring.metrics.turn._rating import (
     Labels,
     failures,
     labelled,
+    labels_error,
     labels_shape,
-    wrong,
 )
 
 MISSING, REPEATED = "missing tool call", "repeated tool call"
@@ -38,7 +38,7 @@ _MOST = 100
 def _check(found: Labels, given: Mapping[str, Any]) -> str | None:
     if not given.get("calls") and not {*found.labels} <= {NO_FAILURE, MISSING}:
         return f'labels: no tool was called, so only "{NO_FAILURE}" or "{MISSING}" is possible'
-    return wrong(found, given)
+    return labels_error(found, given)
 
 
 def _by_code(view: TurnView) -> Score | None:

@@ -16,7 +16,7 @@ _MISSING = 'the mcp extra is not installed: pip install "pandaeval-collector[mcp
 _NO_STREAM = "use POST: this server has no sessions and sends no events"
 
 
-class McpDoor:
+class McpEndpoint:
     """The ASGI application at ``/mcp``, on one event loop."""
 
     def __init__(self, api: ASGIApp, page: str | None) -> None:
@@ -57,8 +57,8 @@ class McpDoor:
 def _made(api: ASGIApp, page: str | None) -> StreamableHTTPSessionManager:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from pandaeval_collector.show.api.client import Asker
+    from pandaeval_collector.show.api.client import AsyncApiClient
     from pandaeval_collector.show.mcp.server import server
 
-    lowlevel = server(Asker.within(api), page)._lowlevel_server
+    lowlevel = server(AsyncApiClient.within(api), page)._lowlevel_server
     return StreamableHTTPSessionManager(lowlevel, json_response=True, stateless=True)

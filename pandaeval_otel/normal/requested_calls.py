@@ -17,10 +17,10 @@ _HISTORY = -1_000_000_000
 """Sorts the calls in a model call's history before the calls that it requests."""
 
 
-def asked_calls(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[Span]]) -> list[Call]:
+def requested_calls(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[Span]]) -> list[Call]:
     """Return the calls requested in this trace, plus calls only in its first or last input or a next turn's history."""
     calls = [
-        call_asked_for(request, span, tree, index)
+        requested_call(request, span, tree, index)
         for span in speakers
         for index, request in enumerate(_once(tool_requests(span.output or ())))
     ]
@@ -30,11 +30,11 @@ def asked_calls(speakers: Sequence[Span], tree: Tree, groups: Sequence[Sequence[
         known = _Known([call for call in calls if call.order < (span.start_ns, _HISTORY)]) if history else None
         for index, request in enumerate(history):
             if known is not None and not known.takes(request):
-                calls.append(call_asked_for(request, span, tree, _HISTORY + index))
+                calls.append(requested_call(request, span, tree, _HISTORY + index))
     starts = [span.start_ns for span in tree.spans if span.kind is _TOOL] if groups else []
     for group, after in pairwise(groups):
         if bisect_left(starts, group[0].start_ns) == bisect_left(starts, after[0].start_ns):
-            calls += _told_later(group, after[0], tree, calls)
+            calls += _calls_in_next_history(group, after[0], tree, calls)
     return calls
 
 
@@ -48,26 +48,26 @@ def _once(requests: Sequence[ToolRequest]) -> Sequence[ToolRequest]:
 
 def turn_groups(speakers: Sequence[Span], tree: Tree) -> list[list[Span]]:
     """Return the model calls of each turn; empty if the first and last call answer the same message."""
-    if len(speakers) < 2 or _heard_last(speakers[0]) == _heard_last(speakers[-1]):
+    if len(speakers) < 2 or _last_user_message(speakers[0]) == _last_user_message(speakers[-1]):
         return []
     return by_user_message([span for span in speakers if not tree.asides(span)])
 
 
-def _heard_last(span: Span) -> Message | None:
+def _last_user_message(span: Span) -> Message | None:
     return next((message for message in reversed(span.input or ()) if is_user_turn(message)), None)
 
 
-def _told_later(group: Sequence[Span], after: Span, tree: Tree, calls: Sequence[Call]) -> list[Call]:
+def _calls_in_next_history(group: Sequence[Span], after: Span, tree: Tree, calls: Sequence[Call]) -> list[Call]:
     since, until = group[0].start_ns, after.start_ns
     known = _Known([call for call in calls if since <= call.order[0] < until])
     return [
-        call_asked_for(request, group[-1], tree, _HISTORY + index)
+        requested_call(request, group[-1], tree, _HISTORY + index)
         for index, request in enumerate(tool_requests(previous_turn(after.input or ())))
         if not known.takes(request)
     ]
 
 
-def call_asked_for(request: ToolRequest, span: Span, tree: Tree, index: int) -> Call:
+def requested_call(request: ToolRequest, span: Span, tree: Tree, index: int) -> Call:
     """Return a requested call. A negative ``index`` marks a call from the history."""
     at = span.end_ns
     if request.hosted or index < 0:

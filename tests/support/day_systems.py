@@ -14,13 +14,13 @@ from typing import Any
 
 import httpx
 
-from support.asked import GOOD, RATED, RIGHT, said
 from support.collector import CollectorProcess, children_of
 from support.day_agents import CLAIM, TOO_LONG
 from support.jaeger import Jaeger, pages
-from support.judge import JudgeServer, Say, rubric_of, text_of
+from support.judge import JudgeAnswer, JudgeServer, rubric_of, text_of
 from support.otelcol import ConfiguredOtelcol, Otelcol
 from support.prometheus import Prometheus
+from support.scripted_judge import GOOD, RATED, RIGHT, scripted_reply
 
 RULES = Path(__file__).parents[2] / "deploy" / "prometheus" / "rules.yaml"
 _SETTINGS = {
@@ -48,7 +48,7 @@ _WRONG = {
 
 
 @dataclass
-class DayHouse:
+class DaySystems:
     """The running systems. ``judged``: (time, status, rubric, text) of each call of the judge."""
 
     collector: CollectorProcess
@@ -59,12 +59,12 @@ class DayHouse:
     judge_is_up: bool = True
     judged: list[tuple[float, int, str]] = field(default_factory=list)
 
-    def judge(self, _: int, body: dict[str, Any]) -> Say:
+    def judge(self, _: int, body: dict[str, Any]) -> JudgeAnswer:
         """Answer honestly while up: a lie is wrong, all else is right."""
         rubric, up = rubric_of(body), self.judge_is_up
         self.judged.append((time.time(), 200 if up else 503, rubric))
         if not up:
-            return Say(status=503)
+            return JudgeAnswer(status=503)
         record = " ".join(map(text_of, body["messages"]))
         wrong = CLAIM in record or TOO_LONG in record
         reason = "The run crashed." if TOO_LONG in record else "The refund failed, and the answer claims it."
@@ -73,7 +73,7 @@ class DayHouse:
         answers = {**_FAIR, "correctness": right, "conversation": whole}
         if wrong:
             answers["task_completion"] = {"answered": "no", "taken": "no", "reason": reason, "verdict": 0.0}
-        return Say(said(body["messages"], rubric, answers))
+        return JudgeAnswer(scripted_reply(body["messages"], rubric, answers))
 
     def sink_down(self) -> None:
         self.beside.stop()
@@ -112,7 +112,7 @@ class DayHouse:
 
 
 @contextmanager
-def day_house(folder: Path) -> Iterator[DayHouse]:
+def day_systems(folder: Path) -> Iterator[DaySystems]:
     """Start everything."""
     with ExitStack() as stack:
         jaeger = stack.enter_context(Jaeger(folder / "jaeger", pages(folder / "jaeger-pages")))
@@ -128,7 +128,7 @@ def day_house(folder: Path) -> Iterator[DayHouse]:
         beside = stack.enter_context(ConfiguredOtelcol("beside.yaml", folder / "beside", where, {}))
         target = f"127.0.0.1:{collector.health_port}"
         prometheus = stack.enter_context(Prometheus(folder / "prometheus", target, "5s", RULES))
-        made = DayHouse(collector, prometheus, jaeger, logs, beside)
+        made = DaySystems(collector, prometheus, jaeger, logs, beside)
         judge = stack.enter_context(JudgeServer(made.judge))
         collector.settings |= {
             "PANDAEVAL_EXPORTERS__OTLP__ENDPOINT": beside.results,

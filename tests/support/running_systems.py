@@ -24,15 +24,15 @@ from opentelemetry.sdk.trace.sampling import DEFAULT_ON
 
 from pandaeval_otel import PandaEvalSpanProcessor, using_session
 from support.agents import run_agent
-from support.asked import GOOD, said
 from support.collector import CollectorProcess
 from support.jaeger import Jaeger
-from support.judge import JudgeServer, Say, rubric_of
+from support.judge import JudgeAnswer, JudgeServer, rubric_of
 from support.made_traces import Composer
 from support.otelcol import ConfiguredOtelcol, Otelcol, plain
 from support.processors import until
 from support.prometheus import Prometheus
-from support.senders import GrpcDoor
+from support.scripted_judge import GOOD, scripted_reply
+from support.senders import GrpcSender
 
 MODEL = "openai/gpt-4o-mini"
 _KNOWN = Path(__file__).parents[1] / "golden" / "captures" / "pydantic_ai" / "good.otlp.jsonl"
@@ -51,7 +51,7 @@ _SETTINGS = {
 
 
 @dataclass
-class House:
+class RunningSystems:
     """The running systems. ``agents``: trace IDs by service."""
 
     jaeger: Jaeger
@@ -67,7 +67,7 @@ class House:
 
 
 @contextmanager
-def house(folder: Path) -> Iterator[House]:
+def running_systems(folder: Path) -> Iterator[RunningSystems]:
     """Start everything, run the agents, and wait for all results."""
     with ExitStack() as stack:
         jaeger = stack.enter_context(Jaeger(folder / "jaeger"))
@@ -90,22 +90,24 @@ def house(folder: Path) -> Iterator[House]:
         }
         collector.start()
         scraped = stack.enter_context(Prometheus(folder / "scraped", f"127.0.0.1:{collector.health_port}"))
-        made = House(jaeger, {"by OTLP": fed, "by scrape": scraped}, logs, collector)
+        made = RunningSystems(jaeger, {"by OTLP": fed, "by scrape": scraped}, logs, collector)
         _work(made, beside)
         _settle(made)
         yield made
 
 
-def _judge(number: int, body: dict[str, Any]) -> Say:
+def _judge(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """A fair judge with missing, random and delayed verdicts."""
     rubric = rubric_of(body)
     if rubric == "step_efficiency":
-        return Say("I would say 0.9.")
+        return JudgeAnswer("I would say 0.9.")
     if number == 5:
-        return Say(status=500)
+        return JudgeAnswer(status=500)
     confidence = {"reason": "By chance.", "confidence": (0.4, 0.9, 0.2, 0.7, 0.9)[number % 5]}
     never = {"never": "in form"} if rubric == "trace" else GOOD["step_efficiency"]
-    return Say(said(body["messages"], rubric, {**GOOD, "confidence": confidence, "step_efficiency": never}))
+    return JudgeAnswer(
+        scripted_reply(body["messages"], rubric, {**GOOD, "confidence": confidence, "step_efficiency": never})
+    )
 
 
 def _damage(data: Path) -> None:
@@ -116,10 +118,10 @@ def _damage(data: Path) -> None:
 # -- the agents --------------------------------------------------------------------------------------------------
 
 
-def _work(made: House, beside: ConfiguredOtelcol) -> None:
+def _work(made: RunningSystems, beside: ConfiguredOtelcol) -> None:
     """Run good, bad and unscored agents, in waves."""
     composer, late = Composer(11, sessions=5), Composer(12)
-    door = GrpcDoor(beside.grpc)
+    door = GrpcSender(beside.grpc)
     held = late.trace(6)
     assert door.send(held.request(held.spans[1:])).acknowledged
     for wave in range(_WAVES):
@@ -137,7 +139,7 @@ def _work(made: House, beside: ConfiguredOtelcol) -> None:
     door.close()
 
 
-def _sdk_agents(made: House, beside: ConfiguredOtelcol, wave: int) -> None:
+def _sdk_agents(made: RunningSystems, beside: ConfiguredOtelcol, wave: int) -> None:
     """Run SDK applications: OTLP, with the processor, and without content."""
     plain_otlp = _provider("plain", beside)
     made.agents.setdefault("plain", []).append(run_agent(plain_otlp.get_tracer("agents"), wave))
@@ -162,7 +164,7 @@ def _provider(service: str, beside: ConfiguredOtelcol, *processors: Any) -> Trac
 # -- waiting -----------------------------------------------------------------------------------------------------
 
 
-def _settle(made: House) -> None:
+def _settle(made: RunningSystems) -> None:
     """Wait until all work is delivered and scraped."""
     collector = made.collector
     collector.until(lambda: _revised(made), "revised")
@@ -175,7 +177,7 @@ def _settle(made: House) -> None:
     time.sleep(3.0)  # some more scrapes, for the last rates
 
 
-def _revised(made: House) -> bool:
+def _revised(made: RunningSystems) -> bool:
     return any(result["revision"] > 1 for result in made.results)
 
 

@@ -75,7 +75,7 @@ def settings(admission: Admission | None, options: dict[str, Any]) -> DoorSettin
 
 
 @contextlib.asynccontextmanager
-async def grpc_door(
+async def grpc_receiver(
     ingest: RecordingIngest, *, admission: Admission | None = None, address: Address = LOOPBACK, **options: Any
 ) -> AsyncIterator[Address]:
     """Open a gRPC receiver and yield its address. ``options``: receiver and :class:`DoorSettings`."""
@@ -88,7 +88,7 @@ async def grpc_door(
 
 
 @contextlib.asynccontextmanager
-async def http_door(
+async def http_receiver(
     ingest: RecordingIngest,
     *,
     admission: Admission | None = None,

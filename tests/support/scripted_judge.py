@@ -90,7 +90,7 @@ def of_turn(parts: Mapping[str, Fields]) -> Callable[[str], Fields]:
 GOOD = {**GOOD, **TURN}
 
 
-def said(messages: Sequence[Mapping[str, str]], name: str, answers: Answers, nth: int = 0) -> str:
+def scripted_reply(messages: Sequence[Mapping[str, str]], name: str, answers: Answers, nth: int = 0) -> str:
     """Return the scripted reply. ``nth``: number of earlier calls."""
     question = question_in(messages)
     asked = [name] if name in answers else _PART.findall(question)  # a shared call has a part for each rubric
@@ -122,7 +122,7 @@ class ScriptedCaller:
     async def complete(self, call: ModelCall) -> ModelAnswer:
         assert call.response_format is not None
         name = str(call.response_format["json_schema"]["name"])
-        text = said(call.messages, name, self._answers, self.asked.count(name))
+        text = scripted_reply(call.messages, name, self._answers, self.asked.count(name))
         self.asked.append(name)
         self.questions.append(question_in(call.messages))
         self.messages.append([*call.messages])
