@@ -67,7 +67,7 @@ def chosen(arguments: Any) -> Any:
 
 
 def outcome(told: Any) -> Any:
-    """Return the result without the provider's wrapping, failures in MCP's form. A status alone is :data:`NOT_RECORDED`."""
+    """Return the result without the wrapping of the provider, failures as in MCP; or :data:`NOT_RECORDED`."""
     told = parsed(told)
     if type(told) is not dict:
         if told is None:

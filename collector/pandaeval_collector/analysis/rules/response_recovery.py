@@ -212,7 +212,7 @@ def open_call_key(call: ToolCall) -> str:
 
 
 def answered_by(trace: Trace) -> tuple[str, ...]:
-    """Return names (:func:`open_call_key`) of the first calls that are answered here and that another trace requested."""
+    """Return the :func:`open_call_key` of the first calls that are answered here and that another trace requested."""
     models = [span.output for span in trace.spans if span.kind is Kind.LLM and span.output]
     asked = {request.id for output in models for message in output for request in message.tool_requests}
     calls = (call for call in trace.tool_calls if has_outcome(call) and call.id not in asked)
