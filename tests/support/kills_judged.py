@@ -24,7 +24,7 @@ from support.oracle import Oracle, problems_of
 from support.scripted_judge import GOOD, scripted_reply
 from support.stored import requests_by_trace, series_problems
 
-_JUDGE = {
+_SETTINGS = {
     "PANDAEVAL_JUDGE__DETAIL": "all",
     "PANDAEVAL_JUDGE__MODEL": "openai/gpt-4o-mini",
     "PANDAEVAL_JUDGE__API_KEY_ENV": "PROOF_KEY",
@@ -32,6 +32,8 @@ _JUDGE = {
     "PANDAEVAL_JUDGE__TIMEOUT": "60s",
     "PANDAEVAL_METRICS__ENABLED": "[coherence, loop_detection, confidence, agent_consistency]",
     "PANDAEVAL_SESSION__IDLE": "4s",
+    # On a busy machine, a batch outlasts the ten minutes after which spans are packed, and the check reads no packs.
+    "PANDAEVAL_LATE__WINDOW": "6h",
     "PROOF_KEY": "sk-proof",
 }
 _REST_S = 1800.0
@@ -61,7 +63,7 @@ def run(folder: Path, seed: int, cycles: int, pause: float = 2.0, fresh: bool | 
         return JudgeAnswer(scripted_reply(body["messages"], rubric_of(body), GOOD), hang_s=0.1)
 
     with JudgeServer(verdict) as judge:
-        settings = _JUDGE | {"PANDAEVAL_JUDGE__API_BASE": judge.url}
+        settings = _SETTINGS | {"PANDAEVAL_JUDGE__API_BASE": judge.url}
         with (
             CollectorProcess(folder / "collector", settings, fresh=fresh) as collector,
             Oracle(collector.grpc, collector.http, seed, pause=pause) as oracle,
