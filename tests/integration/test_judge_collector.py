@@ -87,7 +87,7 @@ def test_dead_judge_jobs_can_be_retried_while_the_collector_runs(
     assert not held, "no file may contain the key"
 
 
-@pytest.mark.slow  # fast variant: tests/unit/pipeline/test_awaited.py
+@pytest.mark.slow  # fast variant: tests/unit/pipeline/test_waiting_sessions.py
 def test_a_session_is_scored_once_after_the_judge_has_answered(judged: tuple[JudgeServer, CollectorProcess]) -> None:
     server, collector = judged
     server.behave = lambda number, body: JudgeAnswer(

@@ -44,9 +44,9 @@ AREAS: Mapping[str, Area] = {
         ),
         (
             *("show/api/test_overview.py", "show/api/test_lists.py", "show/api/test_filters.py"),
-            *("show/api/test_rows.py", "show/api/test_incidents.py", "show/api/test_lookouts.py"),
+            *("show/api/test_rows.py", "show/api/test_incidents.py", "show/api/test_empty_store.py"),
             *("store/test_finding.py", "store/test_listed.py", "store/test_people.py"),
-            *("store/test_standing.py", "store/test_wanted.py", "store/test_ways.py"),
+            *("store/test_severity.py", "store/test_filter_conditions.py", "store/test_query_plans.py"),
         ),
     ),
     "store": Area(

@@ -1,6 +1,6 @@
 """``pandaeval_otel`` without the collector, with the oldest libraries.
 
-Installs packages: ``pytest -m slow tests/integration/test_alone.py``.
+Installs packages: ``pytest -m slow tests/integration/test_processor_alone.py``.
 """
 
 from __future__ import annotations
