@@ -120,7 +120,7 @@ def test_the_collectors_configuration_is_valid() -> None:
     assert grace >= 45, "a stop closes listeners, sends results and hands over: see docs/operate/deploy.md"
 
 
-def test_the_environment_of_a_judge_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_of_a_judge_is_valid() -> None:
     lines = (DEPLOY / "compose" / "judge.env.example").read_text().splitlines()
     variables = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
     config = load(DEPLOY / "compose" / "pandaeval.yaml", variables)

@@ -26,7 +26,7 @@ def test_the_table_lists_all_bundled_third_party_files() -> None:
     assert {str(file.relative_to(PACKAGE)) for file in vendored} == TABLE.keys()
 
 
-def test_no_unknown_file_runs_code_when_python_starts(tmp_path: Path) -> None:
+def test_no_unknown_file_runs_code_when_python_starts() -> None:
     script = ROOT / "deploy/locks/pth.py"
     listed = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
     assert listed.returncode == 0, listed.stdout

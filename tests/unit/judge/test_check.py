@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import lzma
 from importlib.resources import files
@@ -108,25 +109,33 @@ class _Failing(OpinionCaller):
     def __init__(self, good: int, error: Exception) -> None:
         super().__init__(check_judges.good)
         self._good, self._error = good, error
+        self.failed = 0
 
     async def complete(self, call: ModelCall) -> ModelAnswer:
+        await asyncio.sleep(0)
         if self.calls >= self._good:
+            self.failed += 1
             raise self._error
         return await super().complete(call)
 
 
-async def test_a_wrong_key_ends_the_check_with_its_error() -> None:
-    run = CheckRun(_Failing(0, CallFailedError(CallFailure.DENIED, "no key")), "m", lambda done: None, 8)
+@pytest.mark.parametrize("failure", [CallFailure.DENIED, CallFailure.REFUSED])
+async def test_a_check_ends_with_the_error_of_the_first_call(failure: CallFailure) -> None:
+    caller = _Failing(0, CallFailedError(failure, "not here"))
+    run = CheckRun(caller, "m", lambda done: None, 8)
+    with pytest.raises(CallFailedError, match="not here"):
+        await run.run(ITEMS)
+    assert caller.failed == 1
+    assert not run.replies
+
+
+async def test_a_key_that_expires_ends_the_check_before_all_questions_are_sent() -> None:
+    caller = _Failing(20, CallFailedError(CallFailure.DENIED, "no key"))
+    run = CheckRun(caller, "m", lambda done: None, 8)
     with pytest.raises(CallFailedError, match="no key"):
         await run.run(ITEMS)
-    assert not run.replies
-
-
-async def test_a_check_without_any_answer_ends_with_an_error() -> None:
-    run = CheckRun(_Failing(0, CallFailedError(CallFailure.REFUSED, "no such prompt")), "m", lambda done: None, 8)
-    with pytest.raises(CallFailedError):
-        await run.run(ITEMS)
-    assert not run.replies
+    assert caller.calls == 20
+    assert caller.failed < len(ITEMS) / 2
 
 
 @pytest.mark.parametrize(

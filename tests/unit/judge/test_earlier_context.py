@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -142,8 +143,9 @@ def test_the_pack_keeps_the_instructions_and_the_newest_earlier_messages() -> No
     packed = pack(later("Yes, please.", *CONVERSATION, *old), SECRET)
     assert packed.tokens <= 12_000
     assert "Never refund basic economy." in packed.text
-    assert "answer 399" in packed.text
-    assert "answer 3\n" not in packed.text
+    shown = [int(number) for number in re.findall(r"agent: answer (\d+)", packed.text)]
+    assert 0 < len(shown) < 200
+    assert shown == [*range(400 - len(shown), 400)]
     assert "earlier messages and results left out" in packed.text
     assert any("conversation before this run" in each for each in packed.truncated)
 

@@ -89,8 +89,8 @@ def test_invalid_replies_for_several_traces_in_a_row_pause_the_model(caplog: pyt
     assert len(told) == 1
     assert any("is paused" in each.finding.reason for each in results)
     traces = len({each.unit.trace_id for each in results})
-    assert traces > 3
-    assert len(caller.asked) < traces * MOST_INVALID
+    # A further trace may already be under way when the model is paused.
+    assert 3 * MOST_INVALID <= len(caller.asked) < traces * MOST_INVALID
 
 
 @pytest.fixture

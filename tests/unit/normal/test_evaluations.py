@@ -74,9 +74,9 @@ def test_evaluations_with_different_names_stay_separate() -> None:
     assert [each.name for each in trace.evaluations] == ["Faithfulness", "Tone"]
 
 
-@pytest.mark.parametrize("missing", ["gen_ai.evaluation.name", "gen_ai.evaluation.score.value"])
-def test_evaluation_without_a_name_or_without_a_verdict_is_ignored(missing: str) -> None:
-    attributes = {**RESULT, missing: None}
+@pytest.mark.parametrize("missing", [[*RESULT][:1], [*RESULT][1:], [*RESULT]])
+def test_evaluation_without_a_name_or_without_a_verdict_is_ignored(missing: list[str]) -> None:
+    attributes = {**RESULT, **dict.fromkeys(missing)}
     assert read(events=[RawEvent("gen_ai.evaluation.result", 2, attributes)]).evaluations == ()
 
 

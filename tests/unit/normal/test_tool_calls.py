@@ -94,13 +94,15 @@ class TestRequests:
         [call] = calls(spans)
         assert (call.span_id, call.start_ns) == (model.span_id, model.end_ns)
 
-    def test_spans_match_requests_by_id(self) -> None:
+    @pytest.mark.parametrize("swapped", [False, True])
+    def test_spans_match_requests_by_id_before_arguments(self, swapped: bool) -> None:
         spans = Spans()
         agent = spans.agent()
         spans.llm(agent, [user("hi")], says(asks("search", OSLO, "c1"), asks("search", BERGEN, "c2")))
-        spans.tool(agent, "search", tool_call_id="c2", result="b")
-        spans.tool(agent, "search", tool_call_id="c1", result="o")
-        assert shown(spans) == [("search", OSLO, "o"), ("search", BERGEN, "b")]
+        first, second = (OSLO, BERGEN) if swapped else (None, None)
+        spans.tool(agent, "search", first, tool_call_id="c2", result="b")
+        spans.tool(agent, "search", second, tool_call_id="c1", result="o")
+        assert [(call.id, call.result) for call in calls(spans)] == [("c1", "o"), ("c2", "b")]
 
     def test_spans_match_requests_by_arguments_if_there_are_no_ids(self) -> None:
         spans = Spans()
@@ -333,9 +335,9 @@ class TestResults:
         spans.llm(top, [*second, says(asks("search", OSLO)), gives(2)], "two it is")
         assert [call.result for call in calls(spans)] == [1, 2]
 
-    def test_result_is_none_if_its_content_was_not_captured(self) -> None:
+    def test_call_has_a_result_of_none_if_the_content_was_not_captured(self) -> None:
         [call] = calls(self.trace(user("hi"), says(asks(id="c1")), Message("tool", (ToolResponse(None, "c1"),))))
-        assert call.result is None
+        assert (call.result, call.has_result) == (None, True)
 
     def test_hundreds_of_equal_calls_keep_their_order(self) -> None:
         spans = Spans()

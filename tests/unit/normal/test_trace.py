@@ -72,6 +72,13 @@ class TestAgent:
         spans.agent(spans.tool(root), name="flights")
         assert built(spans).agent == "shop"
 
+    def test_trace_is_named_after_the_agent_of_its_root(self) -> None:
+        spans = Spans()
+        root = spans.agent(name="front", service="shop")
+        spans.agent(root, name="desk")
+        assert built(spans).agent == "front"
+        assert built(spans).agents == ("front", "desk")
+
     def test_trace_is_named_after_the_agent_else_the_model_call_else_the_service(self) -> None:
         spans = Spans()
         flow = spans.add(Kind.WORKFLOW, service="shop")

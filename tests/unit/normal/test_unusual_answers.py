@@ -230,8 +230,14 @@ def test_arguments_and_result_are_read_from_the_messages_of_a_tool_span(given: A
     assert span.result.value == {"eur": 49}
 
 
-def test_arguments_and_result_are_read_from_attributes_if_messages_are_empty() -> None:
-    span = tool([], [], **{"gen_ai.tool.call.arguments": '{"class": "A"}', "gen_ai.tool.call.result": '{"eur": 90}'})
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [([], []), ([{"role": "tool", "parts": [REQUEST]}], [{"role": "tool", "parts": [RESPONSE]}])],
+)
+def test_arguments_and_result_are_read_from_attributes_before_messages(given: Any, made: Any) -> None:
+    span = tool(
+        given, made, **{"gen_ai.tool.call.arguments": '{"class": "A"}', "gen_ai.tool.call.result": '{"eur": 90}'}
+    )
     assert (span.arguments and span.arguments.value, span.result and span.result.value) == ({"class": "A"}, {"eur": 90})
 
 

@@ -24,6 +24,8 @@ from pandaeval_otel._proto.trace_service_pb2 import (
     CLOSE_REASON_ROOT_ENDED,
     CLOSE_REASON_SHUTDOWN,
 )
+from pandaeval_otel.processor.buffer import Buffer
+from pandaeval_otel.processor.collecting import Part
 from support.processors import (
     FakeCollector,
     Recording,
@@ -287,15 +289,26 @@ class TestFailures:
         tracing.shutdown()
         assert telemetry.balance() == 0
 
-    def test_a_small_queue_loses_only_whole_traces_and_all_spans_are_counted(
+    def test_the_newest_traces_stay_in_a_full_buffer(self, telemetry: Recording) -> None:
+        buffer = Buffer(2 * Part(b"", bytes(100), 1).size, telemetry.count)
+        for number in range(5):
+            buffer.put(Part(bytes([number]) * 16, bytes([number]) * 100, 1))
+        assert telemetry["traces", "dropped", "buffer_full"] == 3
+        assert buffer.batch() == bytes([3]) * 100 + bytes([4]) * 100
+
+    def test_a_full_queue_loses_only_whole_traces_and_all_spans_are_counted(
         self, collector: FakeCollector, telemetry: Recording
     ) -> None:
-        tracing = provider(processor(collector.endpoint, telemetry, queue_size=64))
+        made = processor(collector.endpoint, telemetry, queue_size=64)
+        assert made._forwarder is not None
+        tracing = provider(made)
         tracer = tracing.get_tracer("t")
-        for _ in range(300):
-            with tracer.start_as_current_span("root"), tracer.start_as_current_span("child"):
-                pass
+        with made._forwarder.worker.submission._gate:  # the worker waits, so the queue fills
+            for _ in range(300):
+                with tracer.start_as_current_span("root"), tracer.start_as_current_span("child"):
+                    pass
         tracing.shutdown()
+        assert telemetry["spans", "dropped", "queue_full"] > 0
         assert telemetry["spans", "ended", ""] == 600
         assert telemetry.balance() == 0
         assert all(len(spans_of(sent)) == 2 for sent in collector.traces if not sent.fragment)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,9 +15,10 @@ from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Finding, Score
 from pandaeval_collector.pipeline.line import stored_traces, understanding
 from pandaeval_collector.pipeline.line.line import Line
-from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, evaluator
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings, JudgeSettings, evaluator
 from pandaeval_collector.scoring.metric import Metric, TraceContext, TraceMetric
 from pandaeval_collector.scoring.registry import registry
+from pandaeval_collector.store import JobRow
 from pandaeval_lab.drill.drill import Drill
 from pandaeval_lab.drill.fault import faults
 from pandaeval_lab.replay.files import Request
@@ -113,11 +115,15 @@ SLOW: Metric[Trace, TraceContext] = Metric(
 )
 
 
+def _add_metric(monkeypatch: pytest.MonkeyPatch, metric: Metric[Trace, TraceContext]) -> None:
+    known = dict(sorted({**registry(), metric.key: metric}.items()))
+    monkeypatch.setattr(evaluator, "registry", lambda _: known)
+
+
 @pytest.fixture
 def scorer(monkeypatch: pytest.MonkeyPatch) -> Evaluator:
     """Return a scorer with one extra metric."""
-    known = dict(sorted({**registry(), SLOW.key: SLOW}.items()))
-    monkeypatch.setattr(evaluator, "registry", lambda _: known)
+    _add_metric(monkeypatch, SLOW)
     return Evaluator(WordEmbedder(), EvaluatorSettings(trace_timeout=0.3))
 
 
@@ -159,10 +165,29 @@ def test_a_trace_that_timed_out_is_not_scored_again_with_its_session(
     assert len(asked) > len(TRACES), "other traces are scored again"
 
 
-def test_a_trace_that_timed_out_gets_no_judge_job(files: TraceFiles, scorer: Evaluator) -> None:
-    jobs: list[Any] = []
-    list(replay(files, scorer, on_decided=lambda decision: jobs.extend(decision.changes.jobs)))
-    assert BAD.trace_id not in {job.trace_id for job in jobs}
+def _with_jobs() -> set[bytes]:
+    """Return the traces that get judge jobs."""
+    judge = JudgeSettings("openai/m", detail="all")
+    judged = Evaluator(WordEmbedder(), EvaluatorSettings(judge=judge))
+    jobs: list[JobRow] = []
+    with TraceFiles() as read:
+        for trace in TRACES:
+            read.add(Request(False, trace.request().SerializeToString()))
+        list(replay(read, judged, on_decided=lambda decision: jobs.extend(decision.changes.jobs)))
+    return {job.trace_id for job in jobs}
+
+
+def test_only_a_trace_that_timed_out_gets_no_judge_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    usually = _with_jobs()
+    assert BAD.trace_id in usually
+
+    def timed_out(trace: Trace, context: TraceContext) -> Finding:
+        if _is_bad(trace):
+            signal.raise_signal(signal.SIGALRM)  # as the timer of the trace does
+        return Score(1.0, "not slow")
+
+    _add_metric(monkeypatch, replace(SLOW, evaluate=timed_out))
+    assert _with_jobs() == usually - {BAD.trace_id}
 
 
 @pytest.mark.parametrize("where", ["reading", "embedding"])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings, strategies as st
@@ -26,8 +28,10 @@ from pandaeval_collector.store import (
     jobs,
 )
 from pandaeval_collector.store.schema import TABLES
+from pandaeval_collector.store.table import StoreTable
 from support.examples import examples
 
+T = TypeVar("T")
 NOW = 1_800_000_000.0
 
 
@@ -65,10 +69,16 @@ def test_a_job_is_due_after_its_delay_and_leased_once(store: Store) -> None:
     assert _leased(store, time.time() + 1e6) == ["later"], "a leased job is not leased again, however long it takes"
 
 
-def test_the_retry_command_does_not_retry_a_due_job(store: Store, tmp_path: Path) -> None:
-    _add(store, _job("a"))
+def test_the_retry_command_retries_only_dead_jobs(store: Store, tmp_path: Path) -> None:
+    ends = [JobEnd(state, state) for state in ("dead", "done", "cancelled")]
+    _add(store, _job("leased"), *(_job(end.id) for end in ends))
+    _leased(store)
+    store.commit(WriteSet(ended=ends)).result()
+    _add(store, _job("due"))
     done = CliRunner().invoke(app, ["jobs", "retry"], env={"PANDAEVAL_DATA": str(tmp_path)})
-    assert (done.exit_code, done.stdout) == (0, "0 jobs will run again\n")
+    assert (done.exit_code, done.stdout) == (0, "1 jobs will run again\n")
+    states = {job.id: job.state for job in jobs.listed(store.reads.connection())}
+    assert states == {"dead": "due", "due": "due", "leased": "leased", "done": "done", "cancelled": "cancelled"}
 
 
 def test_the_newest_job_is_leased_first(store: Store) -> None:
@@ -178,6 +188,20 @@ def test_a_job_that_is_added_twice_exists_once(store: Store) -> None:
     assert sorted(_leased(store)) == ["a", "b", "c"]
 
 
+class _Direct:
+    """Runs the work of a table at once, on one connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def write(
+        self, work: Callable[..., T], table: StoreTable, arguments: Sequence[Any], options: Mapping[str, Any]
+    ) -> Future[T]:
+        done: Future[T] = Future()
+        done.set_result(work(table, self._connection, *arguments, **options))
+        return done
+
+
 class JobsMachine(RuleBasedStateMachine):
     """Jobs under any order of events."""
 
@@ -189,6 +213,7 @@ class JobsMachine(RuleBasedStateMachine):
     def open(self) -> None:
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
         self.connection.executescript(TABLES)
+        self.table = jobs.Jobs(lambda: self.connection, _Direct(self.connection))
         self.now, self.added, self.ended = 1000.0, 0, dict[str, str]()
         self.leased: set[str] = set()
 
@@ -201,13 +226,11 @@ class JobsMachine(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 4))
     def lease(self, count: int) -> None:
-        rows = self.connection.execute(
-            "SELECT id FROM jobs WHERE state = 'due' ORDER BY created_at DESC LIMIT ?", (count,)
-        ).fetchall()
-        ids = {row[0] for row in rows}
-        assert not ids & self.leased
-        self.connection.executemany("UPDATE jobs SET state = 'leased' WHERE id = ?", rows)
-        self.leased |= ids
+        due = {id_ for (id_,) in self.connection.execute("SELECT id FROM jobs WHERE state = 'due'")}
+        ids = [job.id for job in self.table.lease(self.now, count).result()]
+        assert len(ids) == len(set(ids)) >= min(count, len(due))
+        assert due.issuperset(ids)
+        self.leased.update(ids)
 
     @rule(state=st.sampled_from(["done", "dead", "cancelled"]))
     def end(self, state: str) -> None:

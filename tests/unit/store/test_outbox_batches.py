@@ -42,9 +42,10 @@ def put(store: Store, signal: str, items: list[bytes]) -> None:
     store.commit(WriteSet(outbox=[*outbox_batches(signal, items)])).result()
 
 
-def damage_first(store: Store) -> None:
+def damage(store: Store, seq: int) -> None:
+    """Damage the batch whose last item has this number."""
     with open_database(store.path / "pandaeval.db") as other:
-        other.execute("UPDATE outbox SET body = x'00' WHERE seq = (SELECT min(seq) FROM outbox)")
+        assert other.execute("UPDATE outbox SET body = x'00' WHERE seq = ?", (seq,)).rowcount == 1
 
 
 @given(st.lists(st.binary(max_size=9) | st.just(bytes(200_000)), max_size=1200))
@@ -130,15 +131,23 @@ def test_items_sent_before_a_drop_are_not_counted_as_dropped(store: Store) -> No
 class TestDamagedBatch:
     def test_a_damaged_batch_raises_an_error_with_its_number_and_unread_items(self, store: Store) -> None:
         put(store, "logs", NUMBERED)
-        damage_first(store)
+        damage(store, 512)
         with pytest.raises(DamagedError) as caught:
             store.outbox.after("logs", 12)
         assert (caught.value.seq, caught.value.items) == (512, 500)
         assert store.outbox.after("logs", 512, 1)[0].body == b"512"
 
+    def test_items_before_a_damaged_batch_are_read_first(self, store: Store) -> None:
+        put(store, "logs", NUMBERED)
+        damage(store, 700)
+        assert [row.body for row in store.outbox.after("logs", 12)] == NUMBERED[12:512]
+        with pytest.raises(DamagedError) as caught:
+            store.outbox.after("logs", 512)
+        assert (caught.value.seq, caught.value.items) == (700, 188)
+
     async def test_a_damaged_batch_is_counted_as_dropped_and_skipped(self, store: Store) -> None:
         put(store, "logs", NUMBERED)
-        damage_first(store)
+        damage(store, 512)
         telemetry, transport = Telemetry(), Recorder()
         outbox = Outbox(store, ItemExporter("logs", transport, Envelope("i")), telemetry)
         await outbox.start()

@@ -117,12 +117,13 @@ class TestSpans:
 
 
 class TestOtherRows:
-    def test_results_are_deleted_in_batches_after_the_retention(self, store: Store) -> None:
+    def test_results_are_deleted_oldest_first_in_batches_after_the_retention(self, store: Store) -> None:
         rows = [ResultRow(f"r{number}", f"u{number}", "trace.m", 1, b"{}") for number in range(5)]
         store.commit(WriteSet(results=rows)).result()
         assert forget(store, RETENTION - 5) == 0
-        assert [forget(store, RETENTION + 5, limit=2) for _ in range(4)] == [2, 2, 1, 0]
-        assert store.reads.results_after(0) == []
+        for gone, stay in ((2, "r2 r3 r4"), (2, "r4"), (1, ""), (0, "")):
+            assert forget(store, RETENTION + 5, limit=2) == gone
+            assert [row.id for row in store.reads.results_after(0)] == stay.split()
 
     def test_results_within_the_retention_stay(self, store: Store) -> None:
         rows = [ResultRow(f"r{number}", f"u{number}", "trace.m", 1, b"{}") for number in range(4)]

@@ -44,7 +44,6 @@ def test_session_facts_are_read_without_answers(store: Store) -> None:
 def test_member_rows_are_found_by_trace_id(store: Store) -> None:
     rows = [row(1, "s"), row(2, "")]
     filed(store, *rows)
-    assert store.reads.left_behind([trace_id(number) for number in (1, 2, 3)]) == {row.trace_id: row for row in rows}
     assert store.reads.left_behind([trace_id(number) for number in (1, 2, 3)]) == {each.trace_id: each for each in rows}
     assert store.reads.session_of([trace_id(number) for number in (1, 2, 3)]) == {trace_id(1): "s"}
 

@@ -146,6 +146,9 @@ class TestHash:
         [
             {"name": "other"},
             {"kind": 2},
+            {"span_id": b"87654321"},
+            {"parent_span_id": b"12345678"},
+            {"start_time_unix_nano": 1},
             {"end_time_unix_nano": 1},
             {"attributes": pairs({"c": ""})},
             {"attributes": pairs({"a": 2})},
@@ -154,6 +157,7 @@ class TestHash:
             {"status": Status(code=Status.StatusCode.STATUS_CODE_OK)},
             {"dropped_attributes_count": 1},
             {"dropped_events_count": 1},
+            {"dropped_links_count": 2},
         ],
     )
     def test_changes_if_the_content_of_the_span_changes(self, fields: dict[str, Any]) -> None:

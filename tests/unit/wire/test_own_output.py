@@ -151,9 +151,7 @@ class TestFedBack:
             assert residual(line.telemetry, line.pipeline.open_items) == 0
 
 
-def looping(
-    around: dict[str, Any] | None = None, on_tools: dict[str, Any] | None = None, scope: str = "x"
-) -> MadeTrace:
+def looping(around: dict[str, Any] | None = None, on_tools: dict[str, Any] | None = None) -> MadeTrace:
     """Return an agent loop with optional parent attributes ``around`` and ``on_tools``."""
     trace_id = b"looping!" * 2
     spans = [span(trace_id, b"rootroot", b"", "invoke_agent a", {"gen_ai.operation.name": "invoke_agent"}, 0, 100)]

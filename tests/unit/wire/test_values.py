@@ -6,7 +6,6 @@ import json
 import warnings
 
 import pytest
-from hypothesis import strategies as st
 
 from pandaeval_otel.base._json import too_deep
 from pandaeval_otel.dialects import _values
@@ -168,15 +167,3 @@ def test_salvage_reads_every_prefix_of_a_message_list() -> None:
         assert found is None or isinstance(found, list)
         if found and len(found) == 2:
             assert found[0] == whole[0]
-
-
-_LITERALS = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=8)
-    | st.sampled_from(["it's", '"', "None"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
-)

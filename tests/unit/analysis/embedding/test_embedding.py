@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lab.bench import embedding_quality, embedding_set
-from pandaeval_collector.analysis.embedding import EmbedderError, load, schemes
+from pandaeval_collector.analysis.embedding import Bands, EmbedderError, load, multilingual, schemes
 from pandaeval_collector.analysis.embedding._wordpiece import LONGEST_WORD, WordPiece, words
 from pandaeval_collector.analysis.embedding.embedded import BANDS, LONGEST_TEXT, EmbeddedEmbedder
 from pandaeval_collector.analysis.embedding.litellm_embedding import BATCH, LiteLlmEmbedder
@@ -105,8 +105,11 @@ class TestQuality:
     ) -> None:
         assert embedding_quality.auroc(np.array(right), np.array(wrong)) == pytest.approx(share)
 
-    def test_calibrated_similarity_is_0_up_to_off_and_1_from_on(self) -> None:
-        assert [BANDS.calibrated(x) for x in (-1.0, BANDS.off, BANDS.on, 1.0)] == [0.0, 0.0, 1.0, 1.0]
+    @pytest.mark.parametrize("bands", [BANDS, multilingual.BANDS])
+    def test_calibrated_similarity_rises_from_0_at_off_to_1_at_on(self, bands: Bands) -> None:
+        middle = (bands.off + bands.on) / 2
+        found = [bands.calibrated(cosine) for cosine in (-1.0, bands.off, middle, bands.on, 1.0)]
+        assert found == pytest.approx([0.0, 0.0, 0.5, 1.0, 1.0])
 
 
 class TestChunks:

@@ -238,10 +238,10 @@ def test_an_identifier_of_an_unseen_form_goes_to_the_judge_unless_it_is_the_user
     assert outcome(run("?", "Your order is QX77812.", searched)) == "fails"
 
 
-def test_a_fabricated_value_names_the_model_call_that_stated_it() -> None:
+def test_a_fabricated_value_names_the_first_model_call_that_stated_it() -> None:
     trace = run("Which?", "The cheapest is LH-1315. The other is LH-2210.", call("search", {}, "LH-1315"))
-    said = model("m2", 5, says="The other is LH-2210.")
-    found = ask(replace(trace, spans=(*trace.spans, said)))
+    said, again = model("m2", 5, says="The other is LH-2210."), model("m3", 7, says="As I said, LH-2210.")
+    found = ask(replace(trace, spans=(*trace.spans, said, again)))
     assert (found.failed, found.label, found.value, found.span_ids) == (True, "made_up_value", 0.5, ("m2",))
     assert found.reason.startswith("'LH-2210' does not appear in any tool result or user message")
     [named] = found.metadata["not_grounded"]

@@ -82,11 +82,11 @@ def test_results_requested_because_of_a_verdict_are_not_in_rates() -> None:
     assert reliability.finding.metadata["basis"] == "inline"
 
 
-@pytest.mark.parametrize("file", [SESSION, ALONE])
-def test_detail_none_requests_only_the_verdict(file: Path) -> None:
+@pytest.mark.parametrize(("file", "verdict"), [(SESSION, "conversation"), (ALONE, "correctness")])
+def test_detail_none_requests_only_the_verdict(file: Path, verdict: str) -> None:
     wrong = {"conversation": {**WRONG, **_TALK}, "correctness": ALONE_WRONG}
     results, asked, _ = judged(file, wrong, detail="none")
-    assert asked == ["conversation"] if file is SESSION else ["correctness"]
+    assert asked == [verdict]
     assert not detailed(results)
 
 

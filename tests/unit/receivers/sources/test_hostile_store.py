@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import tracemalloc
 from collections.abc import Iterator
@@ -118,15 +117,24 @@ def test_deeply_nested_json_gives_an_error_of_one_line(kind: str, depth: int) ->
 
 @KINDS
 @pytest.mark.parametrize(
-    "body",
+    ("body", "why"),
     [
-        b'{"services":5,"data":5,"traces":5}',
-        b'{"services":["desk"],"traces":[5],"result":{"resourceSpans":[5]}}',
-        b'{"services":["desk"],"traces":[{"traceID":"ab","startTimeUnixNano":1e999}]}',
-        b'{"services":["desk"],"result":{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":[]}]}]}]}}',
+        (b'{"services":5,"data":5,"traces":5}', "does not have the format of {}: TypeError"),
+        (
+            b'{"services":["desk"],"traces":[5],"result":{"resourceSpans":[5]}}',
+            "does not have the format of {}: AttributeError",
+        ),
+        (b'{"services":["desk"],"traces":[{"traceID":"ab","startTimeUnixNano":1e999}]}', "its answer is not JSON"),
     ],
 )
-def test_answers_of_another_shape_give_an_error_or_only_bad_lines(kind: str, body: bytes) -> None:
-    with HostileStore(lambda _: whole(body)) as store, contextlib.suppress(UnusableInputError):
-        found = list(TraceSource(f"{kind}://{store.host}?{ALL}").requests())
-        assert all(isinstance(each, BadLine) for each in found)
+def test_an_answer_of_another_shape_is_reported(kind: str, body: bytes, why: str) -> None:
+    assert why.format(kind.capitalize()) in _told(kind, lambda _: whole(body))
+
+
+@KINDS
+def test_a_trace_id_of_another_type_is_a_bad_line(kind: str) -> None:
+    spans = b'"result":{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":[]}]}]}]}'
+    with HostileStore(lambda _: whole(b'{"services":["desk"],"traces":[{"traceID":"ab"}],' + spans + b"}")) as store:
+        [found] = TraceSource(f"{kind}://{store.host}?{ALL}").requests()
+    assert isinstance(found, BadLine)
+    assert found.reason.endswith("traceId: not 32 hex digits")
