@@ -40,13 +40,13 @@ def test_all_receivers_give_the_results_of_a_file_run(files: Sequence[Path], tmp
     expected = uninterrupted(request for file in files for request in Input(str(file)).requests())
     assert len({trace for trace, metric in expected if metric == "trace.coherence"}) > len(files) // 2
 
-    found = by_every_door([request for file in files for request in requests(file.read_text())], tmp_path)
+    found = by_every_receiver([request for file in files for request in requests(file.read_text())], tmp_path)
 
     for door, results in found.items():
         assert differences(results, expected) == [], door
 
 
-def by_every_door(given: Sequence[Request], folder: Path) -> dict[str, Results]:
+def by_every_receiver(given: Sequence[Request], folder: Path) -> dict[str, Results]:
     """Return final results by receiver."""
     with contextlib.ExitStack() as stack:
         collectors = [stack.enter_context(CollectorProcess(folder / str(number))) for number in range(len(DOORS))]
