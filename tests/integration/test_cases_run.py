@@ -277,14 +277,17 @@ def test_several_files_run_together_and_verbose_output_shows_conversations(folde
 
 @pytest.mark.slow
 def test_a_run_of_a_worse_agent_with_a_baseline_fails(folder: Path) -> None:
-    _suite(folder, *(REFUND.replace("id: refund", f"id: refund-{each}") for each in range(6)))
-    options = ("--agent", "shop:answer", "--metrics", "trial_correct", "--concurrency", "2")
-    code, _, errors = _run(folder, *options, "--trials", "3")
+    cases = (REFUND.replace("id: refund", f"id: refund-{each}, kind: capability") for each in range(6))
+    _suite(folder, *cases)
+    options = ("--agent", "shop:answer", "--metrics", "trial_correct", "--concurrency", "2", "--trials", "3")
+    code, _, errors = _run(folder, *options)
     assert code == 0, errors
     before = (folder / "pandaeval-run" / "results.jsonl").rename(folder / "before.jsonl")
-    code, _, errors = _run(folder, *options, "--trials", "3", "--baseline", str(before), TOOL="search")
+    code, _, errors = _run(folder, *options, TOOL="search")
+    assert code == 0, errors
+    code, _, errors = _run(folder, *options, "--baseline", str(before), TOOL="search")
     assert code == 1, errors
-    assert "failed:" in errors
+    assert "failed: the drop of 1.000 is more than chance explains" in errors
     assert set(_correct(folder).values()) == {0.0}
 
 

@@ -62,7 +62,8 @@ def test_a_deleted_session_stays_deleted_if_its_spans_arrive_late(collector: Col
     assert (done.exit_code, traces(collector)) == (0, stays), done.output
     door = HttpSender(collector.http)
     for request in requests:
-        door.send(request)
+        answer = door.send(request)
+        assert (answer.acknowledged, answer.refused) == (True, ""), "a sender must not retry spans of a deleted session"
     door.close()
     collector.until(collector.at_rest, "at rest", 120.0)
     assert traces(collector) == stays

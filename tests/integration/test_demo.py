@@ -94,9 +94,16 @@ def test_sessions_are_not_judged_if_the_recorded_verdicts_do_not_fit_the_prompts
     assert "outcome" not in outcome.output
 
 
-def test_every_session_has_a_reliability_result_and_no_metric_fails(lines: list[dict[str, object]]) -> None:
-    sessions = {line["session_id"] for line in lines}
-    assert {line["session_id"] for line in lines if line["metric"] == "agent_reliability"} == sessions
+def recorded_traces() -> set[str]:
+    asked = (ExportTraceServiceRequest.FromString(request.data) for request in requests() if not request.logs)
+    scopes = (scope for each in asked for resource in each.resource_spans for scope in resource.scope_spans)
+    return {span.trace_id.hex() for scope in scopes for span in scope.spans}
+
+
+def test_every_session_and_trace_is_scored_and_no_metric_fails(lines: list[dict[str, object]]) -> None:
+    reliable = {line["session_id"] for line in lines if line["metric"] == "agent_reliability"}
+    assert reliable == set(messages_of_users())
+    assert {line["trace_id"] for line in lines if line["level"] == "trace"} == recorded_traces()
     applying = [line for line in lines if line["metadata"].get("applies", True)]  # type: ignore[attr-defined]
     assert {line["why"] for line in applying} <= {None, "no_content"}
     assert len({line["id"] for line in lines}) == len(lines)

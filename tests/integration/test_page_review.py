@@ -16,7 +16,7 @@ from pandaeval_collector.show.api.work import PageWork, Work
 from pandaeval_collector.store import JudgedRow, Store, WriteSet, people
 from support.api import ReadInterfaces, serve_on_port
 from support.chromium import Page, chromium
-from support.versions import RUNS, UNCLEAR, fill
+from support.versions import UNCLEAR, fill
 
 PROGRAM = chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
@@ -78,7 +78,6 @@ def test_disagreeing_with_a_verdict_saves_the_opposite_label(page: Page, address
     page.run("document.querySelectorAll('.review .choices button')[1].click()")
     page.wait("document.querySelector('.review').innerText.includes('Saved')")
     assert [*_labels(store).values()] == [failed]
-    assert sum(RUNS.values()) > 50
 
 
 def _press_button(page: Page, name: str) -> None:

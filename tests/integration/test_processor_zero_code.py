@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -59,10 +60,11 @@ def test_zero_code_instrumentation_can_be_disabled(tmp_path: Path, off: dict[str
         assert not collector.traces
 
 
-def test_the_forwarder_is_not_loaded_without_an_endpoint(tmp_path: Path) -> None:
+def test_neither_grpc_nor_the_forwarder_is_loaded_without_an_endpoint(tmp_path: Path) -> None:
     done = run(tmp_path, PYTHONVERBOSE="1")
-    assert "pandaeval_otel.processor.auto" in done.stderr
-    assert "pandaeval_otel.processor.forwarder" not in done.stderr
+    loaded = set(re.findall(r"^import '([\w.]+)'", done.stderr, re.MULTILINE))
+    assert "pandaeval_otel.processor.auto" in loaded
+    assert loaded.isdisjoint({"pandaeval_otel.processor.forwarder", "grpc"})
 
 
 def test_a_missing_provider_is_explained(tmp_path: Path) -> None:

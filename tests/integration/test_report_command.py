@@ -31,7 +31,7 @@ def _evaluate(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["evaluate", "--format", "html", *map(str, arguments)])
 
 
-def test_a_report_has_the_trace_and_turn_results_of_the_json_output(recording: Path, tmp_path: Path) -> None:
+def test_a_report_has_the_results_of_the_json_output(recording: Path, tmp_path: Path) -> None:
     import json
 
     file = tmp_path / "report.html"
@@ -41,16 +41,21 @@ def test_a_report_has_the_trace_and_turn_results_of_the_json_output(recording: P
     assert str(file) in outcome.stderr
     lines = CliRunner().invoke(app, ["evaluate", str(recording), "--format", "json"]).stdout.splitlines()
     told = {
-        (r["trace_id"], f"{r['level']}.{r['metric']}", r["score"], r["why"])
+        (
+            r["session_id" if r["level"] == "session" else "trace_id"],
+            f"{r['level']}.{r['metric']}",
+            r["score"],
+            r["why"],
+        )
         for r in map(json.loads, lines)
-        if r["level"] in ("trace", "turn")
     }
-    made = parsed(file.read_text())
+    index = parsed(file.read_text()).index
     shown = {
-        (trace["id"], r["metric"], r.get("score"), r.get("why"))
-        for trace in made.index["traces"]
-        for r in trace["results"]
+        (unit["id"], r["metric"], r.get("score"), r.get("why"))
+        for unit in (*index["traces"], *index["sessions"])
+        for r in unit["results"]
     }
+    assert {metric.partition(".")[0] for _, metric, _, _ in told} == {"trace", "turn", "session"}
     assert shown == told
 
 

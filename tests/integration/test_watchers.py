@@ -128,7 +128,7 @@ async def test_a_watcher_that_does_not_read_blocks_no_other_watcher_and_limits_r
         quick.cancel()
 
 
-async def test_watchers_get_unavailable_when_the_collector_stops() -> None:
+async def test_watchers_get_unavailable_when_the_collector_stops_and_can_resume_at_their_cursor() -> None:
     source = Results(3)
     async with (
         grpc_receiver(
@@ -143,6 +143,11 @@ async def test_watchers_get_unavailable_when_the_collector_stops() -> None:
         with pytest.raises(grpc.aio.AioRpcError) as ended:
             await call.read()
         assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
+        source.closing = False
+        source.add(2)
+        again = watch(WatchResultsRequest(after=3))
+        assert [(await again.read()).cursor for _ in range(2)] == [4, 5]
+        again.cancel()
 
 
 @pytest.mark.slow

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -197,9 +197,26 @@ JSON_FIELDS = [
 ]
 
 
+_PLACES = {"attributes": "attributes[0].value", "events": "events[0]"}
+
+
+def _refused_at(body: bytes, read: Callable[[Any], ExportTraceServiceRequest | ExportLogsServiceRequest]) -> str | None:
+    """Return the place of a rejected value; ``None`` if it was read or is no JSON. Other errors fail the test."""
+    try:
+        document = decode_json(body)
+    except BadOtlp:
+        return None
+    try:
+        found = read(document)
+    except BadOtlp as error:
+        return error.path
+    assert type(found).FromString(found.SerializeToString()) is not None
+    return None
+
+
 @pytest.mark.parametrize("field", JSON_FIELDS)
 @pytest.mark.parametrize("number", JSON_NUMBERS, ids=[each[:12] for each in JSON_NUMBERS])
-def test_any_number_in_json_is_read_or_rejected(field: str, number: str) -> None:
+def test_any_number_in_json_is_read_or_rejected_with_its_place(field: str, number: str) -> None:
     span: dict[str, Any] = {"traceId": "a" * 32, "spanId": "b" * 16}
     outer, _, inner = field.partition(".")
     if outer == "attributes":
@@ -209,15 +226,17 @@ def test_any_number_in_json_is_read_or_rejected(field: str, number: str) -> None
     else:
         span[outer] = {inner: "@"} if inner else "@"
     body = orjson.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).replace(b'"@"', number.encode())
-    with contextlib.suppress(BadOtlp):  # any other error fails the test
-        found = traces_from_json(decode_json(body)).SerializeToString()
-        assert ExportTraceServiceRequest.FromString(found)
+    place = _refused_at(body, traces_from_json)
+    assert place in (
+        None,
+        f"resourceSpans[0].scopeSpans[0].spans[0].{_PLACES.get(outer, outer)}{'.' * bool(inner)}{inner}",
+    )
 
 
 @pytest.mark.parametrize("number", JSON_NUMBERS, ids=[each[:12] for each in JSON_NUMBERS])
-def test_any_severity_and_time_in_json_is_read_or_rejected(number: str) -> None:
-    body = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"severityNumber":%s,"timeUnixNano":%s}]}]}]}'
-    for first, second in ((number, "1"), ("1", number)):
-        with contextlib.suppress(BadOtlp):
-            found = logs_from_json(decode_json(body % (first.encode(), second.encode()))).SerializeToString()
-            assert ExportLogsServiceRequest.FromString(found)
+def test_any_severity_and_time_in_json_is_read_or_rejected_with_its_place(number: str) -> None:
+    for field in ("severityNumber", "timeUnixNano"):
+        record = {"severityNumber": 1, "timeUnixNano": 1, field: "@"}
+        body = orjson.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]})
+        place = _refused_at(body.replace(b'"@"', number.encode()), logs_from_json)
+        assert place in (None, f"resourceLogs[0].scopeLogs[0].logRecords[0].{field}")

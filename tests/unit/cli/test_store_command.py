@@ -74,7 +74,7 @@ class TestStore:
             database.isolation_level = None
             held = [data for trace in stored_traces(database) for _, data in trace.parts]
         read = [each for each in Input(str(file)).requests() if isinstance(each, Request)]
-        assert sorted(len(each.data) for each in read) == sorted(map(len, held))
+        assert sorted(each.data for each in read) == sorted(map(bytes, held))
         assert len(read) == 8
 
     def test_export_of_one_trace_contains_only_this_trace(self, folder: Path, tmp_path: Path) -> None:

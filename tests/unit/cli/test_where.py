@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -9,6 +10,7 @@ import pytest
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
+from pandaeval_collector.base.score import Finding
 from pandaeval_collector.pipeline.line.decision import Conclusion
 from pandaeval_collector.pipeline.line.members import new_member
 from pandaeval_collector.pipeline.line.understanding import ScoredTrace
@@ -162,14 +164,17 @@ def _scored(
     return results, {trace_id for decision in told for trace_id in decision.left_out}
 
 
-def test_only_matching_traces_are_scored_and_their_result_ids_are_unchanged() -> None:
+def _of_traces(results: Iterable[Result]) -> dict[str, Finding]:
+    return {result.id: result.finding for result in results if result.unit.level == "trace"}
+
+
+def test_only_matching_traces_are_scored_and_their_results_are_unchanged() -> None:
     everything, _ = _results(None)
     services = {result.unit.service for result in everything}
     assert len(services) > 1
     for service in services:
         some, left_out = _results(_parsed(f"service={service}"))
-        wanted = {result.id for result in everything if result.unit.service == service and result.unit.level == "trace"}
-        assert {result.id for result in some if result.unit.level == "trace"} == wanted
+        assert _of_traces(some) == _of_traces(each for each in everything if each.unit.service == service)
         assert left_out == {result.unit.trace_id for result in everything if result.unit.level == "trace"} - {
             result.unit.trace_id for result in some
         }

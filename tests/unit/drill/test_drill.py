@@ -133,10 +133,20 @@ def test_drill_reads_runs_from_a_store(tmp_path: Path) -> None:
     assert (told["runs"], told["faults"]["empty_answer"]["n"]) == (4, 4)
 
 
-def test_drill_exits_with_code_2_for_unusable_arguments(traces: Path, tmp_path: Path) -> None:
-    assert run(str(traces), "--faults", "nonsense").exit_code == 2
-    assert run().exit_code == 2
-    assert run(str(traces), "--store", str(tmp_path)).exit_code == 2
-    assert run("--store", str(tmp_path)).exit_code == 2
-    (tmp_path / "no.json").write_text("[]")
-    assert run(str(traces), "--baseline", str(tmp_path / "no.json")).exit_code == 2
+def refused(*arguments: str) -> str:
+    done = run(*arguments)
+    assert done.exit_code == 2, done.output
+    return " ".join(done.stderr.split())
+
+
+def test_drill_explains_unusable_arguments_and_exits_with_code_2(traces: Path, tmp_path: Path) -> None:
+    assert "--faults nonsense: no fault or family of faults is called nonsense; there are: " in refused(
+        str(traces), "--faults", "nonsense"
+    )
+    source = "name files or the address of a trace store, or a data directory with --store"
+    assert source in refused()
+    assert source in refused(str(traces), "--store", str(tmp_path))
+    assert "no store in " in refused("--store", str(tmp_path))
+    baseline = tmp_path / "no.json"
+    baseline.write_text("[]")
+    assert "not the output of `pandaeval drill --format json`" in refused(str(traces), "--baseline", str(baseline))

@@ -22,7 +22,8 @@ from pandaeval_collector.exporters.jsonl import JsonlExporter
 async def main():
     exporter = JsonlExporter(Path(sys.argv[1]))
     await exporter.open("")
-    sent = await exporter.export([SimpleNamespace(seq=1, body=b'{"id": 1}')])
+    for number in (1, 2):
+        sent = await exporter.export([SimpleNamespace(seq=number, body=b'{"id": %d}' % number)])
     print(sent.position, end="")
 
 asyncio.run(main())
@@ -40,4 +41,5 @@ def test_exported_lines_survive_a_power_cut(tmp_path: Path) -> None:
     for step in steps(log):
         disk.do(step)
     for seed in range(50):
-        assert len(disk.after_a_cut(random.Random(seed))[str(file)]) == int(told.stdout)
+        left = disk.after_a_cut(random.Random(seed))[str(file)]
+        assert (left, len(left)) == (b'{"id": 1}\n{"id": 2}\n', int(told.stdout))

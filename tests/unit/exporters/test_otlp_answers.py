@@ -9,9 +9,18 @@ import grpc
 import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsPartialSuccess,
+    ExportMetricsServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
 
 from pandaeval_collector.base.runtime.every import Backoff
 from pandaeval_collector.exporters import RetryLaterError
@@ -224,9 +233,22 @@ class TestHttp:
 
 
 class TestPartialSuccess:
-    def test_rejected_log_records_are_counted_with_the_message(self) -> None:
-        partial = ExportLogsPartialSuccess(rejected_log_records=3, error_message="too old")
-        response = ExportLogsServiceResponse(partial_success=partial)
+    @pytest.mark.parametrize(
+        "response",
+        [
+            ExportLogsServiceResponse(
+                partial_success=ExportLogsPartialSuccess(rejected_log_records=3, error_message="too old")
+            ),
+            ExportTraceServiceResponse(
+                partial_success=ExportTracePartialSuccess(rejected_spans=3, error_message="too old")
+            ),
+            ExportMetricsServiceResponse(
+                partial_success=ExportMetricsPartialSuccess(rejected_data_points=3, error_message="too old")
+            ),
+        ],
+        ids=["logs", "traces", "metrics"],
+    )
+    def test_rejected_items_are_counted_with_the_message_in_all_signals(self, response: Message) -> None:
         assert rejected(response.SerializeToString()) == (3, "too old")
 
     @pytest.mark.parametrize("response", [b"", b"{}", b'{"partialSuccess":{}}', b"<html>"])
@@ -296,5 +318,9 @@ class TestBackoff:
         backoff = Backoff()
         assert [backoff.failed() for _ in range(3)] == [0, 0, 0]
 
-    def test_jitter_is_added_to_the_requested_delay(self) -> None:
-        assert Backoff().failed(7.0) == 7.5
+    @pytest.mark.parametrize(("share", "delay"), [(0.0, 7.0), (0.5, 7.25), (1.0, 7.5)])
+    def test_jitter_is_added_to_the_requested_delay(
+        self, monkeypatch: pytest.MonkeyPatch, share: float, delay: float
+    ) -> None:
+        monkeypatch.setattr("random.uniform", lambda low, high: low + share * (high - low))
+        assert Backoff().failed(7.0) == delay

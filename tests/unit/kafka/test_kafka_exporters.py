@@ -30,6 +30,9 @@ class Broker:
     def poll(self, _: float) -> None:
         pass
 
+    def recover(self) -> None:
+        self._refuses, self._unanswered = "", 0
+
     def flush(self, _: float) -> int:
         return self._unanswered
 
@@ -51,6 +54,10 @@ async def test_messages_are_completed_and_keyed_by_session() -> None:
 
 
 @pytest.mark.parametrize("broker", [Broker(refuses="too large"), Broker(unanswered=1)])
-async def test_messages_refused_or_unanswered_by_the_broker_are_retried(broker: Broker) -> None:
+async def test_messages_refused_or_unanswered_by_the_broker_are_sent_again(broker: Broker) -> None:
+    exporter, rows = KafkaExporter(broker, "eval.traces", _message), _rows("a")
     with pytest.raises(RetryLaterError):
-        await KafkaExporter(broker, "eval.traces", _message).export(_rows("a"))
+        await exporter.export(rows)
+    broker.recover()
+    assert (await exporter.export(rows)).rows == 1
+    assert broker.written == [("eval.traces", rows[0].body + b"more", "a")] * 2

@@ -18,7 +18,8 @@ MOST_RATIO = 6.0
 """Maximum time ratio for a trace four times as large: linear is 4, quadratic 16."""
 MOST_SECONDS = 0.05
 """Seconds below which timing is not significant."""
-SIZES = (125, 500, 2_000)
+SIZES = (125, 500, 2_000, 8_000, 32_000)
+"""If the largest trace takes less than ``MOST_SECONDS``, its cost does not depend on the size."""
 SQUARE = {"growing history"}
 """Every model call repeats the history, so the trace itself grows quadratically."""
 

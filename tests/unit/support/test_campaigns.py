@@ -7,6 +7,7 @@ from pathlib import Path
 
 from support.campaigns import BEGINS, CAMPAIGNS, CANDIDATE, ENDS, OF_TESTS, PROOFS, table, with_table
 
+_PAGE = PROOFS.parents[2] / "docs/internals/ledgers.md"
 _ELSEWHERE = {"attacks-ledger.jsonl"}
 """Has a table of its own."""
 
@@ -37,8 +38,13 @@ def test_ledger_lines_are_summed_and_problems_counted(tmp_path: Path) -> None:
 
 
 def test_updating_the_page_inserts_the_table_and_keeps_the_rest() -> None:
-    page = (PROOFS.parents[2] / "docs/internals/ledgers.md").read_text()
+    page = _PAGE.read_text()
     assert page.count(BEGINS) == page.count(ENDS) == 1
     made = with_table(page)
     assert all(each.name in made for each in CAMPAIGNS)
     assert made.partition(ENDS)[2] == page.partition(ENDS)[2] != ""
+
+
+def test_the_table_of_the_page_is_that_of_the_ledgers() -> None:
+    page = _PAGE.read_text()
+    assert with_table(page) == page

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lab.flags import _entries, draw, main
+from lab.flags import _entries, _tell_sessions, draw, main
 from pandaeval_collector.base.score import Score
 from pandaeval_lab.replay.files import Request
 from pandaeval_otel.wire.otlp_json import traces_from_json
@@ -119,6 +119,24 @@ class TestDraw:
         draw(["first"], "odd", ["trace.grounding"], 7, 2, tmp_path, source)
         assert re.search(
             r"^first: [1-9] of \d sessions have a failing result, .*; 0 read as fine$", capsys.readouterr().out, re.M
+        )
+
+    def test_failing_sessions_that_read_as_fine_are_counted(self, capsys: pytest.CaptureFixture[str]) -> None:
+        def result(success: bool | None, label: str = "") -> Any:
+            return SimpleNamespace(success=success, label=label)
+
+        of_sessions = {
+            "passed": result(True), "no problem": result(None, "no_problem_found"), "failed": result(False, "fail"),
+            "open": result(None, "unclear"), "without failure": result(True),
+        }  # fmt: skip
+        sessions: Any = {name: [SimpleNamespace(trace_id=f"trace of {name}")] for name in (*of_sessions, "unscored")}
+        results: Any = {
+            ("trace.grounding", f"trace of {name}"): {"": result(name == "without failure")} for name in sessions
+        }
+        good = {"passed": True, "failed": False, "open": True, "without failure": True}
+        _tell_sessions("first", sessions, results, of_sessions, good)
+        assert capsys.readouterr().out == (
+            "first: 5 of 6 sessions have a failing result, 2 of 3 good sessions; 2 read as fine\n"
         )
 
     def test_suspects_are_drawn_only_on_request(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -19,7 +20,7 @@ from pandaeval_collector.scoring.evaluator import Evaluator
 from pandaeval_lab.cases import Case, Suite, Trial, read_suite
 from pandaeval_lab.cases.graders import suite_warnings
 from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
-from pandaeval_lab.cases.trial import RUN_SCOPE, source_of
+from pandaeval_lab.cases.trial import RUN_SCOPE, function, source_of
 from pandaeval_lab.report.layers import LayerReport
 from pandaeval_otel.model import Kind, Message, Span, Text, ToolCall, ToolDefinition, Trace, Trigger, Turn
 
@@ -460,15 +461,25 @@ class TestCustomGraders:
         made = TrialGrader(EVALUATOR, suite).results(Trial(suite.cases[0], "1", (trace(),)))
         return {each.metric: each for each in made}
 
-    def test_source_digest_changes_with_the_code_of_the_function(self, tmp_path: Any) -> None:
+    def test_result_ids_change_with_the_code_of_the_function(self, tmp_path: Any) -> None:
         made = []
-        for folder, said in (("a", "True"), ("b", "False")):
-            (tmp_path / folder).mkdir()
-            made.append(self._told(tmp_path / folder, f"def fine(trial): return {said}", "fine"))
-        assert [each["trial_correct"].success for each in made] == [True, False]
-        digests = {source_of(f"{tmp_path}/{folder}/g.py:fine") for folder in "ab"}
-        assert len(digests) == 2
-        assert "" not in digests
+        for code in ("True", "True", "bool(trial)", "not trial"):
+            self._forget()
+            made.append(self._told(tmp_path, f"def fine(trial): return {code}", "fine"))
+        assert [each["trial_correct"].success for each in made] == [True, True, True, False]
+        first, same, *others = (each["fine"].id for each in made)
+        assert first == same
+        assert len({first, *others}) == 3
+        assert made[0]["trial_correct"].id != made[3]["trial_correct"].id
+
+    @staticmethod
+    def _forget() -> None:
+        """Unload modules named ``g``, as if the process were new."""
+        function.cache_clear()
+        for name in [name for name in sys.modules if name.startswith("_pandaeval_own_g_")]:
+            del sys.modules[name]
+
+    def test_function_without_python_source_has_no_digest(self) -> None:
         assert source_of("math:sqrt") == ""
 
     def test_function_that_exits_is_unscored_and_leaves_the_trial_undecided(self, tmp_path: Any) -> None:

@@ -266,11 +266,12 @@ class TestTruncated:
     def test_finish_reason_is_read_in_other_dialects(self, attributes: dict[str, Any]) -> None:
         assert scored(run(span(2, "chat m", attributes), answer="1. Take the")).label == "truncated"
 
-    def test_truncated_model_call_beside_the_answer_does_not_count(self) -> None:
+    @pytest.mark.parametrize(("cut_at", "said_at"), [(2, 3), (3, 2)], ids=["earlier", "later"])
+    def test_truncated_model_call_other_than_the_answer_does_not_count(self, cut_at: int, said_at: int) -> None:
         cut = {"gen_ai.output.messages": messages("assistant", text("A title that"), finish_reason="length")}
         said = {"gen_ai.output.messages": messages("assistant", text("It is here."), finish_reason="stop")}
-        trace = run(span(2, "chat m", {**CHAT, **said}), span(3, "chat m", {**CHAT, **cut}), answer="It is here.")
-        assert scored(trace).value == 1.0
+        calls = (span(cut_at, "chat m", {**CHAT, **cut}), span(said_at, "chat m", {**CHAT, **said}))
+        assert scored(run(*calls, answer="It is here.")).value == 1.0
 
 
 class TestBlocked:
