@@ -124,7 +124,7 @@ def _add_metric(monkeypatch: pytest.MonkeyPatch, metric: Metric[Trace, TraceCont
 def scorer(monkeypatch: pytest.MonkeyPatch) -> Evaluator:
     """Return a scorer with one extra metric."""
     _add_metric(monkeypatch, SLOW)
-    return Evaluator(WordEmbedder(), EvaluatorSettings(trace_timeout=0.3))
+    return Evaluator(WordEmbedder(), EvaluatorSettings(trace_timeout=1.0))
 
 
 def test_a_timeout_names_the_slow_metric_and_keeps_finished_results(files: TraceFiles, scorer: Evaluator) -> None:
@@ -159,7 +159,7 @@ def test_a_trace_that_timed_out_is_not_scored_again_with_its_session(
     own = replace(grounding, evaluate=slow, reads=reads)
     known = {**registry(), "trace.grounding": own}
     monkeypatch.setattr(evaluator, "registry", lambda _: known)
-    found = _by_trace(list(replay(files, Evaluator(WordEmbedder(), EvaluatorSettings(trace_timeout=0.3)))))
+    found = _by_trace(list(replay(files, Evaluator(WordEmbedder(), EvaluatorSettings(trace_timeout=1.0)))))
     assert str(found[BAD.trace_id.hex()]["grounding"].why) == "timeout"
     assert asked.count(BAD.trace_id.hex()) == 1
     assert len(asked) > len(TRACES), "other traces are scored again"
@@ -207,7 +207,7 @@ def test_a_trace_whose_reading_or_embedding_times_out_is_set_aside(
         monkeypatch.setattr(stored_traces, "build_trace", slow(built, lambda found, _: _is_bad(found.spans[0])))
     else:
         monkeypatch.setattr(Evaluator, "embed", slow(Evaluator.embed, lambda _, traces: any(map(_is_bad, traces))))
-    found = _by_trace(list(replay(files, Evaluator(WordEmbedder(), EvaluatorSettings(trace_timeout=0.3)))))
+    found = _by_trace(list(replay(files, Evaluator(WordEmbedder(), EvaluatorSettings(trace_timeout=1.0)))))
     aside = found.pop(BAD.trace_id.hex())
     assert {(each.outcome, str(each.why)) for each in aside.values()} == {("unscored", "timeout")}
     assert len(found) == len(TRACES) - 1
