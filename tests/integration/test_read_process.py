@@ -51,5 +51,5 @@ def test_numpy_is_loaded_in_the_reader_and_not_in_the_main_process(tmp_path: Pat
         assert httpx.post(f"{collector.http}/api/v1/runs", json=body, timeout=60.0).status_code == 201
         [reader] = readers(collector)
         assert collector.process is not None
-        assert "numpy" in Path(f"/proc/{reader}/maps").read_text(), "otherwise this proves nothing"
-        assert "numpy" not in Path(f"/proc/{collector.process.pid}/maps").read_text()
+        assert "/numpy/" in Path(f"/proc/{reader}/maps").read_text(), "otherwise this proves nothing"
+        assert "/numpy/" not in Path(f"/proc/{collector.process.pid}/maps").read_text()

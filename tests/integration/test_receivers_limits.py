@@ -205,9 +205,9 @@ class ChildDoors(NamedTuple):
 
 _CHILD = """
 import asyncio, sys
-from support.receivers import RecordingIngest, grpc_door, http_door
+from support.receivers import RecordingIngest, grpc_receiver, http_receiver
 async def main():
-    async with http_door(RecordingIngest()) as http, grpc_door(RecordingIngest(), max_bytes=8 << 20) as grpc:
+    async with http_receiver(RecordingIngest()) as http, grpc_receiver(RecordingIngest(), max_bytes=8 << 20) as grpc:
         print(http.port, grpc.port, flush=True)
         await asyncio.to_thread(sys.stdin.read)
 asyncio.run(main())

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.base.untrusted.user_files import open_given, read_given
 from pandaeval_collector.cli import app
-from support.commands import whole
+from support.commands import whole_app
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def call(words: tuple[str, ...], command: Any, given: Any) -> str:
 
 def calls() -> Iterator[str]:
     """Yield a call for each file that a command reads."""
-    for words, command in commands(get_command(whole())):
+    for words, command in commands(get_command(whole_app())):
         for each in command.params:
             is_late = words in LATE and "--config" in each.opts
             if str(each.metavar).startswith("FILE") and WRITTEN.isdisjoint(each.opts) and not is_late:
