@@ -90,7 +90,7 @@ class Parent:
         """``nice``: nice value, unless it is higher already. Ignores interrupts. The process ends with its parent."""
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            _end_if_orphan()  # the parent may have ended before the line above
+        _end_if_orphan()  # the parent may have ended before the line above
         # If memory runs out, the kernel kills this process first, because the collector can restart it.
         with contextlib.suppress(OSError):  # no Linux, or not allowed
             Path("/proc/self/oom_score_adj").write_text("500")
@@ -173,9 +173,10 @@ async def _first_frame(child: Child) -> bytes | None:
 
 
 def _end_if_orphan() -> None:
-    parent = next((each for each in sys.argv if each.startswith(_PARENT)), None)
-    if parent is not None and parent != f"{_PARENT}{os.getppid()}":
-        os._exit(1)
+    for argument in [each for each in sys.argv if each.startswith(_PARENT)]:
+        if argument != f"{_PARENT}{os.getppid()}":
+            os._exit(1)
+        sys.argv.remove(argument)  # users' programs that run in this process parse their arguments
 
 
 def _stat(path: Path) -> list[bytes]:

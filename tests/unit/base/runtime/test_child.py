@@ -175,6 +175,16 @@ def test_a_child_ends_at_once_if_its_parent_has_ended(tmp_path: Path) -> None:
         assert subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, check=False).returncode == code
 
 
+async def test_a_child_has_no_arguments_that_users_did_not_give(tmp_path: Path) -> None:
+    (tmp_path / "argv.py").write_text(
+        "import sys\nfrom pandaeval_collector.base.runtime.child import Parent\n"
+        "parent = Parent()\nparent.send(str(sys.argv[1:]).encode())\n"
+    )
+    child, frame = await start_with(b"", "argv", {**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert frame == b"[]"
+    await child.wait()
+
+
 @pytest.mark.parametrize(("inherited", "wanted", "value"), [(0, 10, 10), (4, 10, 10), (12, 10, 12)])
 async def test_the_nice_value_of_a_child_does_not_add_to_that_of_its_parent(
     tmp_path: Path, inherited: int, wanted: int, value: int
