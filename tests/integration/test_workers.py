@@ -293,7 +293,7 @@ class TestStarting:
         await pool.close()
 
     async def test_a_worker_of_another_edition_is_rejected(self, tmp_path: Path) -> None:
-        other = _patched(tmp_path, "import pandaeval_collector.base.runtime.calls as m; m.EDITION += 1")
+        other = _patched(tmp_path, "import pandaeval_collector.base.runtime.peer as m; m.EDITION += 1")
         pool = LineProcesses(1, _setup(tmp_path), other, Telemetry())
         with pytest.raises(ChildStartError, match="restart the collector"):
             await pool.start()

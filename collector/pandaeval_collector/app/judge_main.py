@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pandaeval_collector.base.runtime.calls import Handlers, Peer
 from pandaeval_collector.base.runtime.garbage import expect_imports
+from pandaeval_collector.base.runtime.peer import Handlers, Peer
 from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config

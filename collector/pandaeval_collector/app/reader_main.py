@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pandaeval_collector.base.runtime.calls import Handlers, Peer
 from pandaeval_collector.base.runtime.every import Every
 from pandaeval_collector.base.runtime.garbage import expect_imports, give_memory_back
+from pandaeval_collector.base.runtime.peer import Handlers, Peer
 from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.runtime.version import installed_version
 from pandaeval_collector.base.telemetry import Telemetry

@@ -13,9 +13,10 @@ from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
 
-from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
+from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.runtime.every import Backoff
+from pandaeval_collector.base.runtime.peer import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.show import MCP

@@ -34,6 +34,7 @@ _KEY = (
     "set the API key of the provider in the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...), or name its variable "
     "in judge.api_key_env; if the key is valid, check judge.model"
 )
+_START = "give the collector more CPU time and memory"
 _NAME = "write judge.model as provider/model in litellm format, such as openai/gpt-4o-mini"
 _CURES: Mapping[CallFailure, str] = {
     CallFailure.DENIED: _KEY,
@@ -41,8 +42,14 @@ _CURES: Mapping[CallFailure, str] = {
     CallFailure.TOO_LONG: "set judge.context_tokens to the tokens that fit into its context window",
     CallFailure.UNAVAILABLE: "check that its server is reachable and that judge.api_base is correct",
 }
-_SIGNS = (("llm provider not provided", _NAME), ("credential", _KEY), ("api key", _KEY), ("api_key", _KEY))
-"""Words in litellm's errors that are more specific than the error's class."""
+_SIGNS = (
+    ("llm provider not provided", _NAME),
+    ("credential", _KEY),
+    ("api key", _KEY),
+    ("api_key", _KEY),
+    ("does not start", _START),
+)
+"""Words in errors that are more specific than the error's class."""
 
 
 RecordBudget = Callable[[str], Awaitable[int]]

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError, JsonCodec, RemoteError
+from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.runtime.every import Backoff
+from pandaeval_collector.base.runtime.peer import ChildEndedError, JsonCodec, RemoteError
 from pandaeval_collector.base.untrusted.foreign import secrets_in, told
 from pandaeval_collector.judge.call import (
     CallFailedError,

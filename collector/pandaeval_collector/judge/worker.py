@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from pandaeval_collector.base.runtime.calls import Handlers, JsonCodec, Peer
 from pandaeval_collector.base.runtime.garbage import expect_imports
+from pandaeval_collector.base.runtime.peer import Handlers, JsonCodec, Peer
 from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.judge.call import RECORDED, JudgeConfig
 from pandaeval_collector.judge.provider import ProviderCaller, Reply

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pandaeval_collector.base.isolated import Isolated
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.base.runtime.calls import ChildEndedError
+from pandaeval_collector.base.runtime.peer import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.decision import Decision
 from pandaeval_collector.pipeline.line_processes import MOST_DEATHS, HeldBatch, LineProcesses

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from pandaeval_collector.base.runtime.calls import Calls, ChildEndedError
+from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.base.runtime.peer import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.time_limit import SECONDS_PER_BYTE
 from pandaeval_collector.pipeline.decision import Decision

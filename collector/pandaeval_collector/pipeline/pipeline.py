@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from pandaeval_collector.base.runtime.calls import ChildEndedError
 from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.base.runtime.peer import ChildEndedError
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.pipeline.deciding import Committer, TraceDecider
 from pandaeval_collector.pipeline.decision import Decision

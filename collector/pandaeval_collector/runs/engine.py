@@ -15,9 +15,10 @@ from pathlib import Path
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.isolated import Isolated
-from pandaeval_collector.base.runtime.calls import Calls, Handlers
+from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.runtime.every import Every
+from pandaeval_collector.base.runtime.peer import Handlers
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.config import Config
 from pandaeval_collector.judge.call import CallFailedError

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from pandaeval_collector.base.runtime.calls import Peer
+from pandaeval_collector.base.runtime.peer import Peer
 from pandaeval_collector.store.clock import StoreClock
 from pandaeval_collector.store.deleting import Deletions
 from pandaeval_collector.store.jobs import Jobs

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Literal, TypeVar
 
 from pandaeval_collector.base.result import Result
-from pandaeval_collector.base.runtime.calls import Handlers, Peer
+from pandaeval_collector.base.runtime.peer import Handlers, Peer
 from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.base.time_limit import LIMIT
 from pandaeval_collector.judge.call import Caller, JudgeConfig, ModelAnswer, ModelCall

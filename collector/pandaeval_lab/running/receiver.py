@@ -14,8 +14,9 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from pandaeval_collector.base.errors import UserError
-from pandaeval_collector.base.runtime.calls import Calls, Handlers, Peer
+from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.child import ChildStartError
+from pandaeval_collector.base.runtime.peer import Handlers, Peer
 from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_collector.config import Config, load
 from pandaeval_collector.pipeline.line.stored_traces import rebuilt

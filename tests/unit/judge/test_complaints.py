@@ -16,6 +16,7 @@ from pandaeval_collector.judge.call import CallFailedError, CallFailure
         (CallFailure.UNAVAILABLE, "InternalServerError: Missing credentials. Please pass", "judge.api_key_env"),
         (CallFailure.UNAVAILABLE, "does not start: BadRequestError: LLM Provider NOT provided.", "provider/model"),
         (CallFailure.UNAVAILABLE, "Connection error.", "judge.api_base"),
+        (CallFailure.UNAVAILABLE, "the judge's process does not start: it sent no message", "CPU time"),
         (CallFailure.TIMEOUT, "the answer did not come in time", "judge.timeout"),
         (CallFailure.RATE_LIMIT, "429", ""),
         (CallFailure.COOLDOWN, "later", ""),

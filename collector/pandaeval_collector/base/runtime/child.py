@@ -20,8 +20,7 @@ from pandaeval_collector.base.errors import UserError
 
 _ROOT = Path(__file__).resolve().parents[3]
 _BUFFER_BYTES = 4 << 20
-_START_S = 120.0
-_START_CHECK_S = 10.0
+_START_S, _START_CPU_S, _START_CHECK_S = 120.0, 120.0, 1.0
 _PR_SET_PDEATHSIG = 1
 _PARENT = "--parent="
 _LENGTH = struct.Struct("<Q")
@@ -50,10 +49,13 @@ class Child:
         """CPU seconds used; 0 if unknown."""
         return sum(map(int, _stat(Path(f"/proc/{self.pid}/stat"))[11:13])) / os.sysconf("SC_CLK_TCK")
 
-    @property
-    def wants_cpu(self) -> bool:
-        """Whether a thread runs or waits for a core; ``False`` if unknown."""
-        return any(_stat(each)[:1] == [b"R"] for each in Path(f"/proc/{self.pid}/task").glob("*/stat"))
+    def is_busy_below(self, cpu_s: float) -> bool:
+        """Return whether a thread runs or waits for a core, and the process has used less than ``cpu_s`` CPU seconds.
+
+        ``False`` if unknown.
+        """
+        states = (_stat(each)[:1] for each in Path(f"/proc/{self.pid}/task").glob("*/stat"))
+        return [b"R"] in states and self.cpu_s < cpu_s
 
     def send(self, *parts: bytes) -> None:
         """Send a frame of ``parts``. No effect if the process is gone."""
@@ -136,8 +138,8 @@ async def start_with(
 ) -> tuple[Child, bytes]:
     """Start a child, send ``setup``, and return it with its first frame.
 
-    Raises :class:`ChildStartError`, also if no frame comes within two minutes. On a busy machine, a process that
-    makes progress has longer, until it has used two minutes of CPU time.
+    Raises :class:`ChildStartError`, also if no frame comes within two minutes. If the process waits for a core, it has
+    longer, until it has used two minutes of CPU time.
     """
     try:
         child = await start_child(module, environ, silent)
@@ -160,13 +162,14 @@ async def start_with(
 
 
 async def _first_frame(child: Child) -> bytes | None:
+    """Return the first frame; ``None`` at the end. Raises ``TimeoutError``."""
     frame = asyncio.ensure_future(child.receive())
     try:
-        used, wait = 0.0, _START_S
-        while not (await asyncio.wait({frame}, timeout=wait))[0]:
-            if child.cpu_s >= _START_S or child.cpu_s == used:
+        await asyncio.wait({frame}, timeout=_START_S)
+        while not frame.done():
+            if not child.is_busy_below(_START_CPU_S):
                 raise TimeoutError
-            used, wait = child.cpu_s, _START_CHECK_S
+            await asyncio.wait({frame}, timeout=_START_CHECK_S)
         return frame.result()
     finally:
         frame.cancel()

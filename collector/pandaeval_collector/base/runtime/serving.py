@@ -1,4 +1,4 @@
-"""The stateless child side of :mod:`pandaeval_collector.base.runtime.calls`."""
+"""The stateless child side of :mod:`pandaeval_collector.base.runtime.peer`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import queue
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pandaeval_collector.base.runtime import calls
-from pandaeval_collector.base.runtime.calls import PICKLED, Codec, Handlers, Peer
 from pandaeval_collector.base.runtime.child import Parent
 from pandaeval_collector.base.runtime.logs import set_up
+from pandaeval_collector.base.runtime.peer import EDITION, PICKLED, Codec, Handlers, Peer
 from pandaeval_otel.base.component_errors import ERRORS
 
 Tell = Callable[..., None]
@@ -48,7 +47,7 @@ def serve(open_: Callable[[Any, Tell], Handlers]) -> None:
 def serve_together(open_: Callable[[Any, Peer], Awaitable[Handlers]], *, nice: int = 0, codec: Codec = PICKLED) -> None:
     """Serve requests concurrently on an event loop.
 
-    ``open_``: returns the handlers, or raises the start error. ``nice``: priority reduction.
+    ``open_``: returns the handlers, or raises the start error. ``nice``: nice value of the process.
     """
     parent = Parent(nice=nice)
     asyncio.run(_serve(open_, parent, codec))
@@ -70,7 +69,7 @@ def _setup(parent: Parent, codec: Codec) -> Any:
     if first is None:
         os._exit(0)
     edition, log_level, setup = codec.unpack(first)
-    if edition != calls.EDITION:
+    if edition != EDITION:
         raise OtherEditionError("another version was installed since the collector started; restart the collector")
     set_up(log_level)
     ERRORS.hand_over()

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from pandaeval_collector.base.runtime import failpoints
-from pandaeval_collector.base.runtime.calls import Handlers
 from pandaeval_collector.base.runtime.garbage import spare_the_garbage_collector
+from pandaeval_collector.base.runtime.peer import Handlers
 from pandaeval_collector.base.runtime.serving import Tell, serve
 from pandaeval_collector.base.telemetry import Telemetry
 from pandaeval_collector.base.time_limit import LIMIT

@@ -17,16 +17,17 @@ from typing import Any
 import pytest
 
 from pandaeval_collector.base.runtime import calls as calls_module
-from pandaeval_collector.base.runtime.calls import PICKLED, Calls, ChildEndedError, Codec, JsonCodec, RemoteError
+from pandaeval_collector.base.runtime.calls import Calls
 from pandaeval_collector.base.runtime.child import ChildStartError
 from pandaeval_collector.base.runtime.every import Backoff
+from pandaeval_collector.base.runtime.peer import PICKLED, ChildEndedError, Codec, JsonCodec, RemoteError
 from pandaeval_collector.judge.call import CallFailedError, CallFailure, OverBudgetError
 from pandaeval_otel.base.component_errors import ERRORS
 from support.receivers import until
 
 _TOGETHER = """
 import asyncio, sys, time
-from pandaeval_collector.base.runtime.calls import JsonCodec, PICKLED
+from pandaeval_collector.base.runtime.peer import JsonCodec, PICKLED
 from pandaeval_collector.base.runtime.serving import serve_together
 from pandaeval_otel.base.component_errors import ERRORS
 

@@ -143,14 +143,15 @@ import time
 
 from pandaeval_collector.base.runtime.child import Parent
 
-time.sleep(1.5)
+while time.process_time() < 1.5:
+    pass
 Parent().send(b"ready")
 """
 
 
-async def test_a_child_that_used_cpu_time_gets_longer_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_busy_child_has_longer_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "late.py").write_text(_READY_LATE)
-    monkeypatch.setattr(child_module, "_START_S", 1.0)
+    monkeypatch.setattr(child_module, "_START_S", 0.5)
     child, frame = await start_with(b"", "late", {**os.environ, "PYTHONPATH": str(tmp_path)})
     assert frame == b"ready"
     child.kill()
@@ -161,7 +162,8 @@ async def test_a_child_that_uses_up_its_cpu_time_without_a_frame_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "spins.py").write_text("while True:\n    pass\n")
-    monkeypatch.setattr(child_module, "_START_S", 0.5)
+    monkeypatch.setattr(child_module, "_START_S", 0.1)
+    monkeypatch.setattr(child_module, "_START_CPU_S", 0.5)
     monkeypatch.setattr(child_module, "_START_CHECK_S", 0.1)
     with pytest.raises(ChildStartError, match=r"^does not start: it sent no message, and used [01] s of CPU time$"):
         await start_with(b"", "spins", {**os.environ, "PYTHONPATH": str(tmp_path)})

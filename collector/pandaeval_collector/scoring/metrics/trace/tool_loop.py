@@ -70,7 +70,7 @@ def _reason(found: ToolLoop, worst: LoopCycle) -> str:
         )
     how = "failed for the same reason" if worst.kind == "failing" else "brought no new result"
     called = "was called" if len(worst.tools) == 1 else "were called in turn"
-    times = f"{' → '.join(worst.tools)} {called} {worst.rounds} times"
+    times = f"{' → '.join(worst.tools)} {called} {worst.rounds} times in the same way"
     return f"{times}; {found.wasted_calls} of {found.calls} tool calls {how}"
 
 
