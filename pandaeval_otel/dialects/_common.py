@@ -9,7 +9,8 @@ from typing import Any
 from pandaeval_otel.base import semconv
 from pandaeval_otel.base.recent import Recent
 from pandaeval_otel.dialects._events import log_name
-from pandaeval_otel.dialects._messages import MaybeCut, Messages
+from pandaeval_otel.dialects._message_edits import Messages
+from pandaeval_otel.dialects._messages import MaybeCut
 from pandaeval_otel.dialects._reading import Reading, kinds
 from pandaeval_otel.dialects._tool_values import Outcome
 from pandaeval_otel.dialects._values import Object, as_list, count, dicts_in, first, hidden, identifier, parsed

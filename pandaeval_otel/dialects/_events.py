@@ -12,7 +12,8 @@ from operator import attrgetter
 from typing import Any
 
 from pandaeval_otel.base import semconv
-from pandaeval_otel.dialects._messages import Messages, has_content, message_of, messages_of
+from pandaeval_otel.dialects._message_edits import Messages, has_content
+from pandaeval_otel.dialects._messages import message_of, messages_of
 from pandaeval_otel.dialects._parts import blocks_of
 from pandaeval_otel.dialects._reading import Attributes
 from pandaeval_otel.dialects._values import Object, as_dict, as_list, first, parsed

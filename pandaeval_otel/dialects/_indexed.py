@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from pandaeval_otel.dialects import _hosted
-from pandaeval_otel.dialects._messages import Messages, role_of
+from pandaeval_otel.dialects._message_edits import Messages
+from pandaeval_otel.dialects._messages import role_of
 from pandaeval_otel.dialects._parts import blocks_of, parts_in, parts_of, request_of, result_value, text_part
 from pandaeval_otel.dialects._reading import Attributes
 from pandaeval_otel.dialects._thoughts import split_thoughts

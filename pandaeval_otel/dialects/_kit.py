@@ -42,15 +42,13 @@ from pandaeval_otel.dialects._events import (
 )
 from pandaeval_otel.dialects._hosted import CALLS
 from pandaeval_otel.dialects._indexed import Fields, indexed, indexed_messages
+from pandaeval_otel.dialects._message_edits import Messages, each_part, with_thought
 from pandaeval_otel.dialects._messages import (
-    Messages,
-    each_part,
     message_of,
     messages_of,
     read_messages,
     system_text,
     was_cut,
-    with_thought,
 )
 from pandaeval_otel.dialects._parts import blocks_of, parts_in, request_of, result_value, text_part
 from pandaeval_otel.dialects._prompted import (

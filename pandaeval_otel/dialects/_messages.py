@@ -6,12 +6,13 @@ bodies. Text may be encoded twice or cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.base.recent import GrowingList, Recent
 from pandaeval_otel.dialects import _hosted
+from pandaeval_otel.dialects._message_edits import Messages, has_content, without_cut_values
 from pandaeval_otel.dialects._parts import (
     blocks_of,
     outcome_of,
@@ -34,9 +35,7 @@ from pandaeval_otel.dialects._values import (
     starts_like_json,
 )
 from pandaeval_otel.model import NOT_CAPTURED, Message, OtherPart, Part, Reasoning, Text, ToolRequest, ToolResponse
-from pandaeval_otel.model.message import all_parts
 
-Messages = tuple[Message, ...]
 MaybeCut = tuple[Messages | None, bool]
 """Messages, and whether a length limit cut them short."""
 
@@ -56,7 +55,6 @@ _LISTS = ("messages", "contents", "choices", "candidates", "generations", "input
 _ANY_LIST = frozenset(_LISTS)
 _SAID = frozenset({"content", "parts", "tool_calls"})
 _MAX_NESTING = 6
-_SAYS_NOTHING = (NOT_CAPTURED, Text(""), Reasoning(""), ToolRequest(""), ToolResponse())
 _REASON_KEYS = ("finishReason", "stop_reason", "stopReason")
 _CALLS = frozenset({"tool_calls", "function_call", "refusal", "toolCalls"})
 """Members of messages that need no content."""
@@ -255,27 +253,6 @@ def _read(value: Any, role: str) -> MaybeCut:
     return (messages if not messages or has_content(messages) else None), cut
 
 
-def each_part(messages: Messages | None, change: Callable[[Part], Part]) -> Messages | None:
-    return messages and tuple(message.with_parts(*map(change, message.parts)) for message in messages)
-
-
-def with_thought(output: Messages, thought: Any) -> Messages:
-    if type(thought) is not str or hidden(thought) or not thought:
-        return output
-    if any(isinstance(part, Reasoning) for part in all_parts(output)):
-        return output
-    head, *rest = output
-    return (head.with_parts(Reasoning(thought), *head.parts), *rest)
-
-
-def has_content(messages: Iterable[Message]) -> bool:
-    for message in messages:
-        for part in message.parts:
-            if part is not NOT_CAPTURED:
-                return True
-    return False
-
-
 def _structure(value: Any) -> tuple[Any, bool]:
     if isinstance(value, (str, bytes)):
         value = parsed(value)
@@ -410,21 +387,6 @@ def _grounded(messages: list[Message], candidate: Object) -> list[Message]:
     if result is not _hosted.NOT_RECORDED:
         parts.append(ToolResponse(result, name=name))
     return [messages[0].with_parts(*parts, *messages[0].parts)]
-
-
-def without_cut_values(messages: Messages) -> Messages:
-    """Mark the last message as incomplete. A cut call keeps only name and id."""
-    if not messages:
-        return messages
-    *before, last = messages
-    *parts, cut = last.parts or (NOT_CAPTURED,)
-    if isinstance(cut, ToolRequest):
-        cut = ToolRequest(cut.name, None, cut.id, cut.hosted)
-    elif isinstance(cut, ToolResponse) and type(cut.result) is not str:
-        cut = ToolResponse(None, cut.id, cut.name)
-    if cut not in _SAYS_NOTHING:
-        parts.append(cut)
-    return (*before, last.with_parts(*parts, NOT_CAPTURED))
 
 
 _SYSTEM = Recent(_system_text)

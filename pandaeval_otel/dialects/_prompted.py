@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from pandaeval_otel.dialects._messages import ROLES, Messages
+from pandaeval_otel.dialects._message_edits import Messages
+from pandaeval_otel.dialects._messages import ROLES
 from pandaeval_otel.dialects._parts import result_value
 from pandaeval_otel.dialects._tool_values import is_final_answer
 from pandaeval_otel.dialects._values import identifier, parsed

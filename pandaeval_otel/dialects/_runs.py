@@ -11,7 +11,8 @@ from typing import Any
 
 from pandaeval_otel.base._json import as_text
 from pandaeval_otel.dialects._common import put_input, put_output
-from pandaeval_otel.dialects._messages import MaybeCut, Messages, has_content, messages_of, read_messages
+from pandaeval_otel.dialects._message_edits import Messages, has_content
+from pandaeval_otel.dialects._messages import MaybeCut, messages_of, read_messages
 from pandaeval_otel.dialects._prompted import without_protocol
 from pandaeval_otel.dialects._reading import Reading
 from pandaeval_otel.dialects._reprs import from_repr, is_object_text

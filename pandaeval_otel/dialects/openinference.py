@@ -13,7 +13,6 @@ from typing import Any
 
 from pandaeval_otel.base import semconv
 from pandaeval_otel.dialects._kit import (
-    CALLS,
     KINDS,
     ByKind,
     Fields,
@@ -30,14 +29,12 @@ from pandaeval_otel.dialects._kit import (
     crew_question,
     documents_in,
     each_part,
-    from_repr,
     give_outcome,
     identifier,
     indexed,
     indexed_messages,
     keys,
     kinds,
-    messages_of,
     metadata_sessions,
     model_input,
     model_output,
@@ -57,7 +54,8 @@ from pandaeval_otel.dialects._kit import (
     without_protocol,
     without_task_mark,
 )
-from pandaeval_otel.model import Kind, Message, Part, Reasoning, Text, ToolDefinition, ToolRequest, ToolResponse, Usage
+from pandaeval_otel.dialects._response_bodies import with_hosted_calls, with_thoughts
+from pandaeval_otel.model import Kind, Part, ToolDefinition, ToolRequest, ToolResponse, Usage
 from pandaeval_otel.model.message import all_parts
 
 _SPAN_KIND = "openinference.span.kind"
@@ -94,22 +92,6 @@ _MODEL_IN_REPR = re.compile(r"_meta=\{'model': '([^']+)'")
 """Finds the model in a message repr. Haystack agents without model-call spans name it only there."""
 _MAX_CACHED = 20_000
 """Maximum length of a cached tool definition, in characters. Definitions recur with every model call."""
-_MARKS = (
-    "reasoning_content",
-    '"summary_text"',
-    '"thought":true',
-    '"thought": true',
-    '"reasoning": "',
-    '"reasoning":"',
-    '"thinking": "',
-    '"thinking":"',
-)
-_HOSTED_WORDS = (*sorted(CALLS), "rounding", "xecutable")
-"""Words of :data:`_HOSTED`. Searching for them first is ten times faster."""
-_HOSTED = re.compile(
-    rf'"type":\s*"(?:{"|".join(sorted(CALLS))})"|"(?:grounding_?[mM]etadata|executable_?[cC]ode)":\s*\{{'
-)
-_IN_REPR = re.compile(r"""reasoning_content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
 
 
 class OpenInference(ByKind):
@@ -213,7 +195,7 @@ class OpenInference(ByKind):
             reason = self.name_in("llm.finish_reason")
             self.output = indexed_messages(lists.get(_ANSWERS) or lists.get(_CHOICES), "assistant", reason)
             if text and self.output:
-                self.output = without_protocol(with_thoughts(_with_hosted(self.output, text), text))
+                self.output = without_protocol(with_thoughts(with_hosted_calls(self.output, text), text))
             if match := _RESPONSE_ID.match(text):
                 self.response_id = match[1]
         if self.output is None:
@@ -383,51 +365,6 @@ def _counted_tools(value: Any) -> tuple[ToolDefinition, ...] | None:
     output = as_dict(parsed(value))
     counts = [as_dict(item).get(_TOOL_COUNTS) for item in (output, *output.values())]
     return next((_named_tools(list(count)) for count in counts if type(count) is dict), None)
-
-
-def with_thoughts(output: Messages, response: str) -> Messages:
-    """Add the thoughts of ``response`` (raw JSON body) before ``output``. Drops texts that repeat a thought."""
-    if not any(mark in response for mark in _MARKS):
-        return output
-    if any(type(part) is Reasoning for part in all_parts(output)):
-        return output
-    thoughts = _thoughts(response)
-    if not thoughts:
-        return output
-    known = {thought.text for thought in thoughts}
-    head, *rest = output
-    others = [part for part in head.parts if not (type(part) is Text and part.text in known)]
-    return (head.with_parts(*thoughts, *others), *rest)
-
-
-def _with_hosted(output: Messages, response: str) -> Messages:
-    if not any(word in response for word in _HOSTED_WORDS) or _HOSTED.search(response) is None:
-        return output
-    parts = all_parts(_answer_in(parsed(response)))  # items are parts of one answer
-    if _calls_and_results(parts) < _calls_and_results(all_parts(output)):
-        return output
-    return (Message("assistant", tuple(parts), output[-1].finish_reason),)
-
-
-def _calls_and_results(parts: list[Part]) -> int:
-    return sum(type(part) in (ToolRequest, ToolResponse) for part in parts)
-
-
-def _thoughts(response: str) -> tuple[Reasoning, ...]:
-    body = parsed(response)
-    raw = as_dict(body).get("raw")
-    if type(raw) is str:  # smolagents keep the client's response object as its repr
-        match = _IN_REPR.search(raw)
-        text = as_dict(from_repr(f"Thoughts(text={match[1]})")).get("text") if match else None
-        if type(text) is str:
-            return (Reasoning(text),)
-        return ()
-    return tuple(part for part in all_parts(_answer_in(body)) if type(part) is Reasoning and part.text)
-
-
-def _answer_in(body: Any) -> Messages:
-    items = as_dict(body).get("output")  # of OpenAI's Responses API
-    return messages_of(items if type(items) is list else body, "assistant") or ()
 
 
 def _of_server(part: Part) -> Part:
