@@ -46,15 +46,15 @@ class Teacher:
     def embed(self, ids: list[list[int]]) -> NDArray[np.float32]:
         """Call :meth:`run` for any lengths, grouped by length, so rows do not depend on padding."""
         rows = np.empty((len(ids), 384), np.float32)
-        done, begun, told = 0, time.monotonic(), 0.0
+        done, begun, printed_at = 0, time.monotonic(), 0.0
         for length, group in groupby(sorted(range(len(ids)), key=lambda i: len(ids[i])), key=lambda i: len(ids[i])):
             places = list(group)
             for batch in batched(places, max(1, BATCH_TOKENS // length)):
                 rows[batch] = self.run([ids[i] for i in batch])
             done += len(places)
-            if time.monotonic() - told > 60:
-                told = time.monotonic()
-                print(f"{done} of {len(ids)} after {told - begun:.0f} s", flush=True)
+            if time.monotonic() - printed_at > 60:
+                printed_at = time.monotonic()
+                print(f"{done} of {len(ids)} after {printed_at - begun:.0f} s", flush=True)
         return rows
 
 

@@ -60,12 +60,14 @@ class ErrorRecorder:
 
     def take(self) -> list[RaisedErrors]:
         with self._lock:
-            told = [RaisedErrors(*each, times, self._tracebacks.pop(each, "")) for each, times in self._counts.items()]
+            errors = [
+                RaisedErrors(*each, times, self._tracebacks.pop(each, "")) for each, times in self._counts.items()
+            ]
             self._counts.clear()
-        return told
+        return errors
 
-    def add(self, told: Iterable[RaisedErrors]) -> None:
-        for each in told:
+    def add(self, errors: Iterable[RaisedErrors]) -> None:
+        for each in errors:
             self._take_in((each.kind, each.name), each.times, RaisedElsewhereError(f"\n{each.traceback}"))
 
     def _take_in(self, component: Component, times: int, error: BaseException) -> None:

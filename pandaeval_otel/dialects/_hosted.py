@@ -66,23 +66,23 @@ def chosen(arguments: Any) -> Any:
     return {key: value for key, value in arguments.items() if key not in _NOT_CHOSEN and value is not None}
 
 
-def outcome(told: Any) -> Any:
+def outcome(result: Any) -> Any:
     """Return the result without the wrapping of the provider, failures as in MCP; or :data:`NOT_RECORDED`."""
-    told = parsed(told)
-    if type(told) is not dict:
-        if told is None:
+    result = parsed(result)
+    if type(result) is not dict:
+        if result is None:
             return NOT_RECORDED
-        return told
-    error = first(told, ("error", "error_code"))
-    if error or told.get("status") == "failed" or str(told.get("type")).endswith("_error"):
-        return {"content": error or first(told, _OUTPUTS) or "failed", "is_error": True}
-    rest = told.keys() - _BESIDE
+        return result
+    error = first(result, ("error", "error_code"))
+    if error or result.get("status") == "failed" or str(result.get("type")).endswith("_error"):
+        return {"content": error or first(result, _OUTPUTS) or "failed", "is_error": True}
+    rest = result.keys() - _BESIDE
     if not rest:
         return NOT_RECORDED
     only = next(iter(rest)) if len(rest) == 1 else ""
     if only in _OUTPUTS:
-        return outcome(told[only])
-    return told
+        return outcome(result[only])
+    return result
 
 
 def grounding_of(candidate: Object) -> tuple[str, Object, Any] | None:
@@ -90,12 +90,12 @@ def grounding_of(candidate: Object) -> tuple[str, Object, Any] | None:
 
     Web searches list only titles, so they have no result.
     """
-    told = first(candidate, ("groundingMetadata", "grounding_metadata"))
-    if type(told) is not dict:
+    metadata = first(candidate, ("groundingMetadata", "grounding_metadata"))
+    if type(metadata) is not dict:
         return None
     keys = ("webSearchQueries", "web_search_queries", "retrievalQueries", "retrieval_queries")
-    queries = next((told[key] for key in keys if told.get(key)), None)
-    chunks = first(told, ("groundingChunks", "grounding_chunks"))
+    queries = next((metadata[key] for key in keys if metadata.get(key)), None)
+    chunks = first(metadata, ("groundingChunks", "grounding_chunks"))
     found = [
         first(each, ("retrievedContext", "retrieved_context"))
         for each in (chunks if type(chunks) is list else ())

@@ -132,7 +132,7 @@ class GenAI(Dialect):
     def read(self, span: RawSpan, logs: Logs) -> Reading | None:
         return self.read_rest(span, logs, _NOTHING_SAID)
 
-    def read_rest(self, span: RawSpan, logs: Logs, said: Reading) -> Reading | None:
+    def read_rest(self, span: RawSpan, logs: Logs, earlier_reading: Reading) -> Reading | None:
         content = read_events_and_logs(span, logs) if span.events or logs else _NO_CONTENT
         attributes = span.attributes
         for detail in content.details:
@@ -144,7 +144,7 @@ class GenAI(Dialect):
         if kind is _TOOL:
             _read_tool(reading, span, attributes)
         elif kind is not _EVALUATION:
-            _read_messages(reading, attributes, content, said)
+            _read_messages(reading, attributes, content, earlier_reading)
             reading.usage = usage_of(attributes)
         if kind is _RETRIEVAL:
             documents = first(attributes, ("gen_ai.retrieval.documents", "gen_ai.memory.records"))
@@ -224,8 +224,8 @@ def _read_tool(reading: Reading, span: RawSpan, attributes: Attributes) -> None:
         reading.error = error_of(span) or f"exit code {get(semconv.EXIT_CODE)}"
     if not hidden(result):
         reading.result = Captured(result, result_value)
-    elif (told := first(attributes, semconv.TOOL_RESULTS_OLD)) is not None:
-        give_outcome(reading, tool_outcome(told))
+    elif (old_result := first(attributes, semconv.TOOL_RESULTS_OLD)) is not None:
+        give_outcome(reading, tool_outcome(old_result))
 
 
 def _in_messages(reading: Reading, attributes: Attributes, arguments: Any, result: Any) -> tuple[Any, Any]:
@@ -246,14 +246,14 @@ def _told(parts: list[Part]) -> Any:
     return "\n".join(part.text for part in parts if type(part) is Text) or None
 
 
-def _read_messages(reading: Reading, attributes: Attributes, content: EventContent, said: Reading) -> None:
+def _read_messages(reading: Reading, attributes: Attributes, content: EventContent, earlier_reading: Reading) -> None:
     # Today's attributes, or the earlier ones, which also were span attributes with some emitters.
     inputs, outputs = first(attributes, semconv.INPUTS), _outputs(attributes)
     # Instructions may be among the inputs.
-    known = said.input and (said.system or said.kind is _LLM)
+    known = earlier_reading.input and (earlier_reading.system or earlier_reading.kind is _LLM)
     given, given_cut = (None, was_cut(inputs)) if known else read_messages(inputs, "user")
     given = split_prompt(given) if semconv.PROMPT_OLD in attributes else given
-    made, made_cut = (None, was_cut(outputs)) if said.output else read_messages(outputs, "assistant")
+    made, made_cut = (None, was_cut(outputs)) if earlier_reading.output else read_messages(outputs, "assistant")
     given, made = given or content.input or given, made or content.output or made
     if given == () and reading.kind is _AGENT:
         given = None  # Semantic Kernel's agents write "[]", whatever they were asked
@@ -261,15 +261,15 @@ def _read_messages(reading: Reading, attributes: Attributes, content: EventConte
         made = None  # a response that is still queued
     if made:
         made = _completed(made, attributes, reading.kind is _LLM)
-    told = without_protocol(made) if reading.kind is _LLM else made
-    if told is not made:
+    cleaned_output = without_protocol(made) if reading.kind is _LLM else made
+    if cleaned_output is not made:
         given = without_fields(given)
-    reading.input, reading.output = given, told
+    reading.input, reading.output = given, cleaned_output
     if "gen_ai.system_instructions" in attributes:
         reading.system = system_text(attributes["gen_ai.system_instructions"])
     if given and not reading.system:
         reading.system = system_of(given)
-    reading.tools = None if told is made else prompted_tools(reading.system)
+    reading.tools = None if cleaned_output is made else prompted_tools(reading.system)
     if given_cut or made_cut:
         reading.notes = CUT
 
@@ -280,8 +280,8 @@ def _outputs(attributes: Attributes) -> Any:
     if outputs is not None or _SENTRY.isdisjoint(attributes):
         return outputs
     texts = parsed(attributes.get(semconv.RESPONSE_TEXT))
-    said = "\n".join(text for text in as_list(texts) if type(text) is str and text)
-    return [{"role": "assistant", "content": said, "tool_calls": parsed(attributes.get(semconv.RESPONSE_CALLS))}]
+    joined_text = "\n".join(text for text in as_list(texts) if type(text) is str and text)
+    return [{"role": "assistant", "content": joined_text, "tool_calls": parsed(attributes.get(semconv.RESPONSE_CALLS))}]
 
 
 def _completed(output: Messages, attributes: Attributes, of_model: bool) -> Messages:

@@ -67,9 +67,9 @@ def ending(trace: Trace, raws: Sequence[RawSpan]) -> tuple[str, str]:
     if found[0]:
         return found
     turn = trace.turns[-1] if trace.turns else None
-    said = (trace.output or "") if turn is None else turn.assistant or turn.user or ""
-    if _NOTICE.fullmatch(said[-_OF_ANSWER:].strip().rpartition("\n")[2]):
-        return STOPPED, said.strip()[-_LONGEST:]
+    last_text = (trace.output or "") if turn is None else turn.assistant or turn.user or ""
+    if _NOTICE.fullmatch(last_text[-_OF_ANSWER:].strip().rpartition("\n")[2]):
+        return STOPPED, last_text.strip()[-_LONGEST:]
     attributes = {raw.span_id: raw.attributes for raw in raws}
     ends = {span.span_id: end for span in trace.spans if (end := _own_end(span, attributes, trace))[0]}
     at = _speaker(trace) if ends else ""
@@ -123,7 +123,7 @@ def _speaker(trace: Trace) -> str:
     answer = (trace.output or "").strip()
     if answer and any(span.output is not None for span in models):
         texts = [(span, [message.text.strip() for message in span.output or ()]) for span in models]
-        models = [span for span, said in texts if any(text and text in answer for text in said)]
+        models = [span for span, message_texts in texts if any(text and text in answer for text in message_texts)]
     return max(models, key=lambda span: (span.end_ns, span.start_ns)).span_id if models else ""
 
 

@@ -106,7 +106,7 @@ def conversations(
     if not speakers:
         return (), ""
     whose = (*whose, speakers[0].scope)
-    before = next((told for span in speakers[:_CALLS] if (told := _exchanges(span.input or ())[:-1])), [])
+    before = next((exchanges for span in speakers[:_CALLS] if (exchanges := _exchanges(span.input or ())[:-1])), [])
     found: dict[str, None] = {}
     if all(turn.user is not None and turn.assistant for turn in turns):
         found[_id([*before, *[(_plain(turn.user or ""), _plain(turn.assistant or "")) for turn in turns]], whose)] = (
@@ -114,9 +114,9 @@ def conversations(
         )
     # Up to the last model call's answer, with the words that a later history would contain.
     last = max(speakers, key=lambda span: (span.end_ns, span.start_ns))
-    told = _exchanges(last.input or ())
-    said = answer_of(last.output).text if last.kind is Kind.LLM and last.error is None and told else None
-    found[_id([*told[:-1], (told[-1][0], _plain(said))] if said else [], whose)] = None
+    exchanges = _exchanges(last.input or ())
+    answer = answer_of(last.output).text if last.kind is Kind.LLM and last.error is None and exchanges else None
+    found[_id([*exchanges[:-1], (exchanges[-1][0], _plain(answer))] if answer else [], whose)] = None
     found.pop("", None)
     return tuple(found), _id(before, whose)
 
@@ -151,16 +151,16 @@ def _plain(text: str) -> str:
     return " ".join(text[:_LONGEST].split())
 
 
-def _id(told: Sequence[Exchange], whose: tuple[str, ...]) -> str:
-    if not told or not told[-1][1]:
+def _id(exchanges: Sequence[Exchange], whose: tuple[str, ...]) -> str:
+    if not exchanges or not exchanges[-1][1]:
         return ""
     found = hashlib.blake2b("\0".join(whose).encode(errors="surrogatepass"), digest_size=16)
-    asked, said, counted = 0, 0, False
-    for user, answer in told:
+    asked, longest_answer, counted = 0, 0, False
+    for user, answer in exchanges:
         asked += _add(user, found) + (_ASKED if _DIGIT.search(user) else 0)
-        said = max(said, _add(answer, found))
+        longest_answer = max(longest_answer, _add(answer, found))
         counted = counted or _DIGIT.search(answer) is not None
-    if asked < _ASKED or said < (_ANSWERED if counted else _ANSWERED_WITHOUT_NUMBERS):
+    if asked < _ASKED or longest_answer < (_ANSWERED if counted else _ANSWERED_WITHOUT_NUMBERS):
         return ""
     return PREFIX + found.hexdigest()
 

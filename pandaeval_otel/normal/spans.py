@@ -63,25 +63,25 @@ def normalize(raw: RawSpan, logs: Sequence[RawLog] = ()) -> Span:
     """
     plan = _plan(_signature(raw, logs))
     is_quiet = not (raw.events or logs or raw.status_code == STATUS_ERROR or raw.resource.names_session)
-    said: Reading | None = None
+    combined: Reading | None = None
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     for name, read, read_rest in plan.speaking if is_quiet else plan.readers:
         try:
-            reading = read(raw, logs) if read_rest is None else read_rest(raw, logs, said or _NOTHING_SAID)
+            reading = read(raw, logs) if read_rest is None else read_rest(raw, logs, combined or _NOTHING_SAID)
         except Exception as error:  # noqa: BLE001 - a dialect's error must not lose the span or other readings
             ERRORS.note(DIALECT, name, error)
             notes = (*notes, f"dialect {name} could not read a span")
             continue
         if reading is None:
             continue
-        if said is None:
-            said = reading
+        if combined is None:
+            combined = reading
         else:
-            _complete(said, reading)
+            _complete(combined, reading)
         if name != _PLAIN:
             names += (name,)
-    return _span(raw, said or Reading(), names or (_PLAIN,), notes, plan.has_own)
+    return _span(raw, combined or Reading(), names or (_PLAIN,), notes, plan.has_own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,32 +162,32 @@ def _is_candidate(dialect: Dialect, signature: _Signature, roots: Set[str]) -> b
     return not dialect.roots.isdisjoint(roots)
 
 
-def _complete(said: Reading, other: Reading) -> None:
+def _complete(combined: Reading, other: Reading) -> None:
     for name in compress(_FIELDS, _FIELD_VALUES(other)):
-        if not getattr(said, name):
-            setattr(said, name, getattr(other, name))
+        if not getattr(combined, name):
+            setattr(combined, name, getattr(other, name))
     for name in _MAY_BE_EMPTY:
-        if getattr(said, name) is None:
-            setattr(said, name, getattr(other, name))
+        if getattr(combined, name) is None:
+            setattr(combined, name, getattr(other, name))
     if other.session_ids:
-        said.session_ids = tuple({*said.session_ids, *other.session_ids})
+        combined.session_ids = tuple({*combined.session_ids, *other.session_ids})
     if other.notes:
-        said.notes = tuple(dict.fromkeys((*said.notes, *other.notes)))
+        combined.notes = tuple(dict.fromkeys((*combined.notes, *other.notes)))
 
 
-def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str, ...], has_own: bool) -> Span:
+def _span(raw: RawSpan, combined: Reading, names: tuple[str, ...], notes: tuple[str, ...], has_own: bool) -> Span:
     own = _own(raw) if has_own else {}
-    kind = _settle(raw, said)
-    if said.error and is_harmless_error(raw, said, kind):
-        said.error = None
-    if said.output:
-        said.output = normalize_answer_calls(split_hosted_calls(without_thoughts(said.output)))
-    if said.system is None and kind is _LLM:
-        said.system = system_of(said.input)
-    if len(said.session_ids) > 1:
-        said.session_ids = tuple(sorted(said.session_ids))
+    kind = _settle(raw, combined)
+    if combined.error and is_harmless_error(raw, combined, kind):
+        combined.error = None
+    if combined.output:
+        combined.output = normalize_answer_calls(split_hosted_calls(without_thoughts(combined.output)))
+    if combined.system is None and kind is _LLM:
+        combined.system = system_of(combined.input)
+    if len(combined.session_ids) > 1:
+        combined.session_ids = tuple(sorted(combined.session_ids))
     if own:
-        said.user_id = str(own.get(semconv.PANDAEVAL_USER_ID) or said.user_id)
+        combined.user_id = str(own.get(semconv.PANDAEVAL_USER_ID) or combined.user_id)
     # Bit 0 counts only if any trace flag is set: many exporters set only the is-remote bits, and send only sampled
     # spans.
     sampled = raw.flags & _SAMPLED != 0 or raw.flags & _TRACE_FLAGS == 0
@@ -200,8 +200,8 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         kind,
         raw.start_ns,
         raw.end_ns,
-        said.error and _cause(said.error)[:MAX_ERROR],
-        *_SHARED(said),
+        combined.error and _cause(combined.error)[:MAX_ERROR],
+        *_SHARED(combined),
         raw.resource.service,
         raw.resource.environment,
         raw.scope.name,
@@ -210,7 +210,7 @@ def _span(raw: RawSpan, said: Reading, names: tuple[str, ...], notes: tuple[str,
         sampled and own.get(semconv.PANDAEVAL_SAMPLED) is not False,
         raw.flags & _REMOTE_KNOWN_AND_TRUE == _REMOTE_KNOWN_AND_TRUE,
         raw.dropped_attributes,
-        said.notes + notes,
+        combined.notes + notes,
         own,
     )
 
@@ -220,17 +220,17 @@ def _cause(error: str) -> str:
     return error.partition(_TRACEBACK)[0].rstrip() or error
 
 
-def _settle(raw: RawSpan, said: Reading) -> Kind:
-    kind, tool, agent = said.kind or _OTHER, said.tool_name, said.agent_name
+def _settle(raw: RawSpan, combined: Reading) -> Kind:
+    kind, tool, agent = combined.kind or _OTHER, combined.tool_name, combined.agent_name
     if kind is _EVALUATION and tool:
         kind = _TOOL  # a span with a tool call is never an evaluation
     is_final = kind is _TOOL and may_be_final_answer(tool)
-    if is_final and is_final_answer(tool, said.arguments and said.arguments.value):
+    if is_final and is_final_answer(tool, combined.arguments and combined.arguments.value):
         kind = _STEP  # the framework ends the run with it and calls no tool
-        said.tool_name = said.tool_call_id = ""
-        said.arguments = said.result = None
+        combined.tool_name = combined.tool_call_id = ""
+        combined.arguments = combined.result = None
     if (agent and _HOOK.search(agent)) or (kind in _RUNS and _HOOK.search(raw.name)):
-        said.agent_name = ""  # what a framework hangs around its agent is a step of it
+        combined.agent_name = ""  # what a framework hangs around its agent is a step of it
         if kind in _RUNS:
             return _STEP
     return kind

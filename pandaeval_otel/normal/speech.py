@@ -103,8 +103,8 @@ def normalize_answer_calls(output: tuple[Message, ...]) -> tuple[Message, ...]:
             answer = request if request.id in ids or request.name in names else answer
     kept = [message.with_parts(*[part for part in message.parts if part not in responses]) for message in output]
     text = next((part.result.partition(": ")[2] for part in responses), "")
-    said = Text(text) if answer is None else ToolRequest(_HANDS_OVER, answer.arguments, answer.id)
-    return (*[message for message in kept if message.parts], Message("assistant", (said,)))
+    answer_part = Text(text) if answer is None else ToolRequest(_HANDS_OVER, answer.arguments, answer.id)
+    return (*[message for message in kept if message.parts], Message("assistant", (answer_part,)))
 
 
 def as_answer(output: Sequence[Message]) -> tuple[Message, ...]:
@@ -204,10 +204,10 @@ def question_of(span: Span) -> ExchangeSide:
         and any(message.role != "system" and message not in group for message in span.input)
     ):
         return NOTHING
-    said = _worded(_own_words(group[::-1]))
-    if said.text is None:
-        return said
-    return ExchangeSide(user_text(said.text), said.media_only)
+    question = _worded(_own_words(group[::-1]))
+    if question.text is None:
+        return question
+    return ExchangeSide(user_text(question.text), question.media_only)
 
 
 def _is_unanswered(messages: Sequence[Message]) -> bool:
@@ -275,12 +275,12 @@ def answer_of(output: Sequence[Message] | None) -> ExchangeSide:
         served = served or bool(message.tool_responses)
         if message.role not in ("assistant", ""):
             continue
-        said = _answer_in(message, served)
-        if said is None:
+        answer = _answer_in(message, served)
+        if answer is None:
             return NOTHING
-        if said.text or said.pending or said.media_only or message.hidden:
-            return said
-        silent = silent or said.text == ""
+        if answer.text or answer.pending or answer.media_only or message.hidden:
+            return answer
+        silent = silent or answer.text == ""
     if silent:
         return ExchangeSide("")
     return NOTHING

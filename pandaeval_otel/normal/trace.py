@@ -118,13 +118,15 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
     root = _root(tree)
     models = [span for span in tree.spans if span.kind is _LLM]
     _choose(models, roots)
-    said = turns(tree)
-    question, answer = (said.turns[0].user, said.turns[-1].assistant) if said.turns else (None, None)
+    conversation = turns(tree)
+    question, answer = (
+        (conversation.turns[0].user, conversation.turns[-1].assistant) if conversation.turns else (None, None)
+    )
     notes = (*notes, *_compactions(models))
     session, user, calls = session_id(tree), user_id(tree), tool_calls(tree)
     names = _distinct([span.agent_name for span in tree.spans])
     agent, service, environment, *agents = all_bounded((_agent(root, tree), root.service, root.environment, *names))
-    responses, continues = _links(tree, models, session, said.turns, (service, agent, user or ""))
+    responses, continues = _links(tree, models, session, conversation.turns, (service, agent, user or ""))
     dialects = _distinct([name for span in tree.spans for name in span.dialects])
     return Trace(
         trace_id=spans[0].trace_id,
@@ -142,8 +144,8 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         trigger=_trigger(closing, complete and not missing),
         input=question,
         output=answer,
-        ends_in_tool_call=said.pending,
-        turns=said.turns,
+        ends_in_tool_call=conversation.pending,
+        turns=conversation.turns,
         tool_calls=calls,
         tools=_tools(tree),
         reasoning=_reasoning([span for span in models if span.output] or roots),
@@ -153,7 +155,7 @@ def trace_of(spans: Sequence[Span], digest: str, closing: Closing, notes: tuple[
         usage=_usage(models) or _usage(roots) or Usage(),
         dialects=_distinct(name for name in dialects if name != "plain") or dialects,
         dropped_attributes=sum(map(_DROPPED, spans)),
-        notes=_notes(tree, (*notes, *said.notes, *_on_steps(root, calls)), folded),
+        notes=_notes(tree, (*notes, *conversation.notes, *_on_steps(root, calls)), folded),
         digest=digest,
         revision=closing.revision,
         late_spans=closing.late_spans,
@@ -223,8 +225,8 @@ def _choose(models: Sequence[Span], roots: Sequence[Span]) -> None:
             continue
         later = [message for other in models[place : place + _FEW] for message in other.input or ()]
         later += [message for root in roots if root is not span for message in root.output or ()]
-        said = {_gist(message) for message in later}
-        chosen = [each for each in choices if _gist(each) in said]
+        later_gists = {_gist(message) for message in later}
+        chosen = [each for each in choices if _gist(each) in later_gists]
         if len(chosen) == 1:
             span.output = (chosen[0],)
 
@@ -352,12 +354,12 @@ def _fullness(tool: ToolDefinition) -> tuple[bool, bool]:
 def _reasoning(speakers: Sequence[Span]) -> tuple[str, ...]:
     if not speakers:
         return ()
-    told = [current_turn(speakers[0].input or ())]
-    told += [span.output or () for span in speakers]
+    message_groups = [current_turn(speakers[0].input or ())]
+    message_groups += [span.output or () for span in speakers]
     if len(speakers) > 1:
-        told.append(current_turn(speakers[-1].input or ()))
+        message_groups.append(current_turn(speakers[-1].input or ()))
     thoughts: list[str] = []
-    for messages in told:
+    for messages in message_groups:
         for message in messages:
             for part in message.parts:
                 if type(part) is Reasoning:
@@ -373,14 +375,14 @@ def _usage(spans: Sequence[Span]) -> Usage | None:
 
 
 def _notes(tree: Tree, notes: Iterable[str], folded: int) -> tuple[str, ...]:
-    said = [*notes, *(note for span in tree.spans for note in span.notes)]
+    all_notes = [*notes, *(note for span in tree.spans for note in span.notes)]
     dropped = sum(map(_DROPPED, tree.spans))
     if folded:
-        said.append(f"duplicate spans of the same call, merged: {folded}")
+        all_notes.append(f"duplicate spans of the same call, merged: {folded}")
     if dropped:
-        by = "by a limit" if NOTE in said else "by the SDK's limit (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)"
-        said.append(f"{dropped} attributes were dropped {by}")
-    return _distinct(said)
+        by = "by a limit" if NOTE in all_notes else "by the SDK's limit (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)"
+        all_notes.append(f"{dropped} attributes were dropped {by}")
+    return _distinct(all_notes)
 
 
 def _distinct(values: Iterable[str]) -> tuple[str, ...]:

@@ -91,8 +91,8 @@ def _without_handovers(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
 
 def _passed_on(answer: str | None, question: str | None) -> bool:
     """Return whether a question ends with an agent's answer: the next agent works on it."""
-    said = (answer or "").strip()
-    return len(said) >= _SAID and (question or "").rstrip().endswith(said)
+    answer_text = (answer or "").strip()
+    return len(answer_text) >= _SAID and (question or "").rstrip().endswith(answer_text)
 
 
 def _of_run(root: Span, tree: Tree) -> list[_Exchange]:
@@ -126,7 +126,7 @@ def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Sp
     around = [run for run in runs if calls and run.start_ns <= calls[0].start_ns and run.output is not None]
     inner = "input taken from an inner agent"
     for spans, note in ((around, inner), (calls, _FROM_HISTORY), (runs, inner)):
-        question = next((said for span in spans if (said := question_of(span)) != NOTHING), None)
+        question = next((candidate for span in spans if (candidate := question_of(span)) != NOTHING), None)
         if question is not None:
             exchange.question = question
             exchange.notes.append(note)
@@ -134,8 +134,8 @@ def _find_question(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Sp
 
 
 def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span], tree: Tree) -> None:
-    told = [run for run in runs if run.output is not None]
-    for spans, source in ((calls, "the last model call"), (told, "an inner agent")):
+    captured_runs = [run for run in runs if run.output is not None]
+    for spans, source in ((calls, "the last model call"), (captured_runs, "an inner agent")):
         span = _last(spans)
         above = span and tree.above(span)
         if span is None or span.error is not None or (above is not None and above.error is not None):
@@ -149,7 +149,7 @@ def _find_answer(exchange: _Exchange, calls: Sequence[Span], runs: Sequence[Span
 
 
 def _of_calls(group: Sequence[Span]) -> _Exchange:
-    question = next((said for call in group if (said := question_of(call)) != NOTHING), NOTHING)
+    question = next((candidate for call in group if (candidate := question_of(call)) != NOTHING), NOTHING)
     last = _last(group) or group[0]
     answer = NOTHING if last.error is not None else answer_of(last.output)
     return _Exchange(question, answer, last.span_id, min(call.start_ns for call in group))

@@ -67,11 +67,11 @@ def scope_in(context: Context) -> ContextIds:
         return own
     entries = baggage.get_all(context)
     found: dict[str, Any] = {}
-    for said, names in _FROM_BAGGAGE:
-        if not getattr(own, said):
+    for field_name, names in _FROM_BAGGAGE:
+        if not getattr(own, field_name):
             value = next((entries[name] for name in names if entries.get(name)), None)
             if value is not None:
-                found[said] = str(value)
+                found[field_name] = str(value)
     if found:
         return replace(own, **found)
     return own

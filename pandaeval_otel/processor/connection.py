@@ -53,16 +53,16 @@ def watching_channel(settings: Settings) -> grpc.aio.Channel:
 
 def cure(settings: Settings, details: str) -> str:
     """Return the fix for a failed connection from gRPC's ``details``."""
-    said = details.upper()
-    if "CERTIFICATE_VERIFY_FAILED" in said:
+    upper_details = details.upper()
+    if "CERTIFICATE_VERIFY_FAILED" in upper_details:
         return "its certificate has no trusted authority: set PANDAEVAL_CERTIFICATE to the file of its authority"
-    if "PEER NAME" in said or "HOSTNAME VERIFICATION" in said:
+    if "PEER NAME" in upper_details or "HOSTNAME VERIFICATION" in upper_details:
         return "its certificate has another host name: use a name of the certificate in PANDAEVAL_ENDPOINT"
-    if "WRONG_VERSION_NUMBER" in said or "WRONG VERSION NUMBER" in said:
+    if "WRONG_VERSION_NUMBER" in upper_details or "WRONG VERSION NUMBER" in upper_details:
         return "the collector does not use TLS: write http:// in PANDAEVAL_ENDPOINT, or set server.tls at the collector"
-    if "CERTIFICATE_REQUIRED" in said or "CERTIFICATE REQUIRED" in said:
+    if "CERTIFICATE_REQUIRED" in upper_details or "CERTIFICATE REQUIRED" in upper_details:
         return _WITH_CLIENT_CERTIFICATE
-    if "SOCKET CLOSED" in said or "CONNECTION RESET" in said or "ENDPOINT CLOSING" in said:
+    if "SOCKET CLOSED" in upper_details or "CONNECTION RESET" in upper_details or "ENDPOINT CLOSING" in upper_details:
         if settings.secure:
             return f"{_WITH_CLIENT_CERTIFICATE}, or the client certificate is signed by another authority"
         return "if the collector uses TLS, write https:// in PANDAEVAL_ENDPOINT"

@@ -152,13 +152,13 @@ def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str], ro
     began, ended = span.start_time_unix_nano, span.end_time_unix_nano
     decoded = _values(span.attributes, room)
     objects = 1 + len(decoded)
-    told: tuple[RawEvent, ...] = ()
+    raw_events: tuple[RawEvent, ...] = ()
     pointed: tuple[RawLink, ...] = ()
     if events:
         objects += len(events)
         if len(events) > MAX_EVENTS:
             raise AboveCapError
-        told = tuple([_event(event, room) for event in events])
+        raw_events = tuple([_event(event, room) for event in events])
     if links:
         objects += len(links)
         if len(links) > MAX_LINKS:
@@ -179,7 +179,7 @@ def _span(span: Any, resource: Resource, scope: Scope, ids: dict[bytes, str], ro
         code,
         message,
         decoded,
-        told,
+        raw_events,
         pointed,
         resource,
         scope,

@@ -54,8 +54,8 @@ def verdict(score: Any, label: str) -> tuple[float | None, bool | None]:
     passed = True if word in PASSING else False if word in FAILING else None
     found = None if score is None or score == "" else _number(score)
     if found is None and passed is None:
-        said = f"{label!r} is no verdict" if word else "there is neither a score nor a label"
-        raise LabelError(f"{said}: write pass or fail, or a score from 0 to 1")
+        error_text = f"{label!r} is no verdict" if word else "there is neither a score nor a label"
+        raise LabelError(f"{error_text}: write pass or fail, or a score from 0 to 1")
     if found is not None and passed is not None and abs(found - passed) > _HALF:
         raise LabelError(
             f"{label.strip()!r} and the score {found:g} contradict each other: leave one of them out, or put it right"

@@ -40,8 +40,8 @@ def options(path: tuple[str, ...]) -> dict[str, tuple[Any, OptionInfo]]:
     for name, each in inspect.signature(COMMANDS[path], eval_str=True).parameters.items():
         if get_origin(each.annotation) is not Annotated:
             continue
-        kind, *said = get_args(each.annotation)
-        for info in said:
+        kind, *metadata = get_args(each.annotation)
+        for info in metadata:
             if isinstance(info, OptionInfo):
                 first = [info.default] if isinstance(info.default, str) else []
                 declared = [*first, *(info.param_decls or ())]

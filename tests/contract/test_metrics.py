@@ -61,10 +61,10 @@ def _empty(metric: Metric) -> Any:
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
 class TestEveryMetric:
     def test_description_has_a_question_a_limitation_and_a_source(self, metric: Metric) -> None:
-        said = description(metric)
-        assert said.splitlines()[0].endswith("?"), "the first line must be a question"
-        assert "It does not " in " ".join(said.split()), "a sentence must begin with 'It does not'"
-        assert "Source:" in said or "Ours" in said
+        text = description(metric)
+        assert text.splitlines()[0].endswith("?"), "the first line must be a question"
+        assert "It does not " in " ".join(text.split()), "a sentence must begin with 'It does not'"
+        assert "Source:" in text or "Ours" in text
         assert metric.question.endswith("?")
         assert metric.needs
 

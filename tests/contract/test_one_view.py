@@ -120,7 +120,7 @@ async def test_api_and_mcp_show_equal_pass_rates(folder: Path) -> None:
     for rate in told_of:
         judged = rate["passed"] + rate["failed"]
         share = f"{rate['passed'] / judged:.3f}" if judged else "-"
-        told = f"{share} passed of {judged} ({rate['failed']} failed)" if judged else "no verdicts"
+        expected = f"{share} passed of {judged} ({rate['failed']} failed)" if judged else "no verdicts"
         assert f"trace.{rate['metric']} of agent" in lines
-        assert re.search(rf"trace\.{rate['metric']} of agent \S+: {re.escape(told)}", lines.replace('\\"', '"'))
+        assert re.search(rf"trace\.{rate['metric']} of agent \S+: {re.escape(expected)}", lines.replace('\\"', '"'))
     assert sum(rate["failed"] for rate in told_of) == 2

@@ -37,9 +37,9 @@ def test_jaeger_shows_the_scores_below_the_evaluated_span(home: RunningSystems, 
     evaluations = [span for span in spans.values() if span["operationName"].startswith(("✓ ", "✗ ", "evaluate "))]
     shown = [log for span in evaluations for log in span["logs"]]
     assert {tags(log)["event"] for log in shown} == {"gen_ai.evaluation.result"}
-    told = {tags(log)["pandaeval.result.id"]: tags(log) for log in shown}
+    tags_by_id = {tags(log)["pandaeval.result.id"]: tags(log) for log in shown}
     expected = {result["id"]: result for result in _of(home, trace_id)}
-    assert told.keys() == expected.keys(), "every result of the trace, once"
+    assert tags_by_id.keys() == expected.keys(), "every result of the trace, once"
     for span in evaluations:
         [parent] = [each for each in span["references"] if each["refType"] == "CHILD_OF"]
         named = [each["spanID"] for each in span["references"] if each["refType"] == "FOLLOWS_FROM"]
@@ -51,25 +51,25 @@ def test_jaeger_shows_the_scores_below_the_evaluated_span(home: RunningSystems, 
         assert abs(span["startTime"] - end) <= 1, "it must start where the evaluated span ends"
         assert span["duration"] <= 1000
         assert all("clock skew" in warning for warning in span["warnings"] or ()), "only clock skew is expected"
-    for result_id, said in told.items():
+    for result_id, log_tags in tags_by_id.items():
         result = expected[result_id]
-        assert said["gen_ai.evaluation.name"] == wire_name(result["level"], result["metric"])
+        assert log_tags["gen_ai.evaluation.name"] == wire_name(result["level"], result["metric"])
         measured = result["score"] if result["outcome"] == "scored" else None
-        assert said.get("gen_ai.evaluation.score.value") == measured
-        assert said.get("gen_ai.evaluation.explanation", "") == result["reason"]
-        assert said["pandaeval.service"] == service
+        assert log_tags.get("gen_ai.evaluation.score.value") == measured
+        assert log_tags.get("gen_ai.evaluation.explanation", "") == result["reason"]
+        assert log_tags["pandaeval.service"] == service
 
 
 def test_judged_results_of_a_trace_share_one_span(home: RunningSystems) -> None:
     judged = next(result for result in home.results if result["metric"] == "task_completion" and result["score"])
     spans = home.jaeger.spans(judged["trace_id"])
     [span] = [span for span in spans if "pandaeval.score.task_completion" in tags(span)]
-    said = tags(span)
-    assert said["pandaeval.score.task_completion"] == pytest.approx(judged["score"])
-    assert said["otel.scope.name"] == "pandaeval.evaluation"
+    span_tags = tags(span)
+    assert span_tags["pandaeval.score.task_completion"] == pytest.approx(judged["score"])
+    assert span_tags["otel.scope.name"] == "pandaeval.evaluation"
     of_judges = [each for each in home.results if each["trace_id"] == judged["trace_id"]]
     fails = any(each["success"] is False for each in of_judges if each["evaluator"]["kind"] == "llm")
-    assert said.get("error", False) == fails, "the span must be red only if a judged result failed"
+    assert span_tags.get("error", False) == fails, "the span must be red only if a judged result failed"
 
 
 def test_jaeger_search_for_failures_finds_all_failed_traces_only(home: RunningSystems) -> None:
@@ -146,13 +146,13 @@ def test_log_store_has_every_result_with_conventional_names(home: RunningSystems
     logs = {plain(log["attributes"])["pandaeval.result.id"]: log for log in home.logs.items("logs")}
     for result in home.results:
         log = logs[result["id"]]
-        said = plain(log["attributes"])
+        attributes = plain(log["attributes"])
         assert log["eventName"] == "gen_ai.evaluation.result"
         assert (log["traceId"], log["spanId"]) == (result["trace_id"], result["span_id"])
-        assert said["gen_ai.evaluation.name"] == wire_name(result["level"], result["metric"])
+        assert attributes["gen_ai.evaluation.name"] == wire_name(result["level"], result["metric"])
         assert log["resource"]["service.name"] == "pandaeval"
         failed = {"judge_failed", "invalid_verdict", "timeout", "metric_error"}
-        assert said.get("error.type") == (result["why"] if result["why"] in failed else None)
+        assert attributes.get("error.type") == (result["why"] if result["why"] in failed else None)
 
 
 def _labels(prometheus: Prometheus, name: str) -> set[str]:

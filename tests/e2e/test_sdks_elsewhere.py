@@ -61,8 +61,8 @@ def test_the_javascript_sdk_loses_no_spans_while_the_collector_is_paused(protoco
 
 
 def _nothing_is_lost(command: Sequence[str], protocol: str, folder: Path) -> None:
-    told = folder / "told.txt"
-    with CollectorProcess(folder) as collector, told.open("wb") as out:
+    spans_file = folder / "told.txt"
+    with CollectorProcess(folder) as collector, spans_file.open("wb") as out:
         collector.start()
         assert collector.process is not None
         environment = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}
@@ -85,7 +85,7 @@ def _nothing_is_lost(command: Sequence[str], protocol: str, folder: Path) -> Non
                 application.kill()
         collector.until(collector.at_rest, "at rest")
         assert collector.stop() == 0
-        sent = {(trace, span) for trace, span in map(str.split, told.read_text().splitlines())}
+        sent = {(trace, span) for trace, span in map(str.split, spans_file.read_text().splitlines())}
         assert len(sent) == 2 * _TRACES
         with snapshot(collector.data, folder / "scratch") as database:
             stored = {(trace_id.hex(), span_id.hex()) for trace_id, span_id in stored_spans(database)}

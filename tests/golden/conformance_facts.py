@@ -141,8 +141,8 @@ def _texts(
     return Verdict(any(emitted), tuple(missed))
 
 
-def _first_emitted(texts: Sequence[str | None], said: str) -> bool:
-    return any(text is not None and squeezed(text) in said for text in texts)
+def _first_emitted(texts: Sequence[str | None], seen_text: str) -> bool:
+    return any(text is not None and squeezed(text) in seen_text for text in texts)
 
 
 def user_input(seen: Seen) -> Verdict:
@@ -185,8 +185,10 @@ def results(seen: Seen) -> Verdict:
         if not call.known or not any_in(signatures, seen.text):
             continue
         emitted = True
-        said = squeezed(f"{json.dumps(match.result, ensure_ascii=False, default=str)} {match.error}") if match else ""
-        if not any_in(signatures, said):
+        recorded = (
+            squeezed(f"{json.dumps(match.result, ensure_ascii=False, default=str)} {match.error}") if match else ""
+        )
+        if not any_in(signatures, recorded):
             missed.append(
                 f"{call.name}: {_short(match and match.result)} instead of {_short(call.result or call.error)}"
             )

@@ -162,11 +162,11 @@ def _ferry_truth(root: Path, name: str, scenario: str) -> Truth | None:
     turns = [_ferry_turn(turn, failed) for turn in entry["turns"]]
     if index["app_final"] in ("prefixed_with_plan_text", "differs", "none"):
         # What the application itself got as the answer: frameworks join texts, or return the provider's error as one.
-        told = index.get("app_finals") or [None] * len(turns)
+        app_answers = index.get("app_finals") or [None] * len(turns)
         kept = [turn.finals if index["app_final"] == "prefixed_with_plan_text" else () for turn in turns]
         turns = [
             Turn(turn.user, turn.steps, (*finals, own), turn.reasoning)
-            for turn, finals, own in zip(turns, kept, told, strict=True)
+            for turn, finals, own in zip(turns, kept, app_answers, strict=True)
         ]
     return Truth(
         turns=tuple(turns),

@@ -56,8 +56,8 @@ def _check(name: str, call: ToolCall, due: Served) -> None:
     if name in NO_RESULTS or (due.kind == "search" and (name in NO_PAGES or "langchain" in name)):
         assert not call.has_result
         return
-    said = json.dumps([call.name, call.arguments])
-    assert all(json.dumps(value) in said for value in due.arguments.values())
+    call_text = json.dumps([call.name, call.arguments])
+    assert all(json.dumps(value) in call_text for value in due.arguments.values())
     assert call.has_result
     assert call.error == (due.error or None)
     assert (due.error or due.result.strip()) in json.dumps(call.result)
@@ -82,9 +82,9 @@ def test_text_between_hosted_calls_is_placed_between_them(path: Path) -> None:
     exchange, trace = read(path)[-1]
     words = replies(exchange)[0].text
     assert said_on_the_way(trace) == (words,)
-    said = next(time for time, what, text in thoughts(trace) if (what, text) == (SAID, words))
+    text_ns = next(time for time, what, text in thoughts(trace) if (what, text) == (SAID, words))
     search, catalogue = trace.tool_calls
-    assert search.start_ns < said <= catalogue.start_ns
+    assert search.start_ns < text_ns <= catalogue.start_ns
     for _, earlier in read(path)[:-1]:
         assert said_on_the_way(earlier) == ()
 
@@ -93,7 +93,7 @@ def test_grounding_is_unscored_if_the_search_pages_are_encrypted() -> None:
     """Anthropic encrypts search pages."""
     trace = read(FOLDER / "hosted_anthropic_genai" / "search_streamed.otlp.jsonl")[0][1]
     answer = "The boat Aker won the ferry race on 15 July 2026."
-    said = replace(trace, output=answer, turns=(replace(trace.turns[0], assistant=answer),))
-    finding = GROUNDING.evaluate(said, CONTEXT)
+    answered = replace(trace, output=answer, turns=(replace(trace.turns[0], assistant=answer),))
+    finding = GROUNDING.evaluate(answered, CONTEXT)
     assert isinstance(finding, Unscored)
     assert "captured only in part" in finding.reason

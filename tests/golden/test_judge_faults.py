@@ -31,7 +31,7 @@ ALL = frozenset(metric.name for metric in JUDGED)
 
 
 def _verdicts(value: float) -> dict[str, Any]:
-    said = {"reason": "As always."}
+    reason = {"reason": "As always."}
     levels = {"step_efficiency": ("all", "none"), "plan_adherence": ("not at all", "exactly")}
     levels["plan_quality"] = "none", "excellent"
     right = "yes" if value else "no"
@@ -40,11 +40,11 @@ def _verdicts(value: float) -> dict[str, Any]:
         found = all_right(question)
         return {**found, "verdicts": [{**each, "verdict": right} for each in found["verdicts"]]}
 
-    answers: dict[str, Any] = {name: {**said, "level": both[value == 1.0]} for name, both in levels.items()}
-    answers["task_completion"] = {"answered": right, "taken": right, **said, "verdict": value}
+    answers: dict[str, Any] = {name: {**reason, "level": both[value == 1.0]} for name, both in levels.items()}
+    answers["task_completion"] = {"answered": right, "taken": right, **reason, "verdict": value}
     missing = [] if value else ["another_tool"]
-    answers["tool_correctness"] = {"missing": missing, "excess": [], "wrong": [], **said, "score": value}
-    answers["confidence"] = {**said, "confidence": value}
+    answers["tool_correctness"] = {"missing": missing, "excess": [], "wrong": [], **reason, "score": value}
+    answers["confidence"] = {**reason, "confidence": value}
     return {**answers, "argument_correctness": arguments}
 
 
@@ -128,8 +128,8 @@ def _plan_missing(found: Mapping[str, Finding | None], trace: Trace, judge: str)
 def _actions_failed(found: Mapping[str, Finding | None], trace: Trace, judge: str) -> list[str]:
     """At best partial, unless the agent reported the failure."""
     done = found["task_completion"]
-    told = any(admits_failure(turn.assistant or "") for turn in trace.turns)
-    wrong = trace.tool_calls and not told and isinstance(done, Score) and done.value > 0.74
+    admitted = any(admits_failure(turn.assistant or "") for turn in trace.turns)
+    wrong = trace.tool_calls and not admitted and isinstance(done, Score) and done.value > 0.74
     return ["task_completion"] if wrong else []
 
 

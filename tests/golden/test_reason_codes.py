@@ -39,7 +39,7 @@ def _versions(trace: Trace) -> list[Trace]:
 
 def test_metrics_give_only_declared_unscored_reasons() -> None:
     evaluator = Evaluator(load("embedded"), EvaluatorSettings())
-    said: dict[str, set[Why]] = defaultdict(set)
+    reasons: dict[str, set[Why]] = defaultdict(set)
     metrics = {key: metric for key, metric in registry().items() if metric.level == "trace"}
     traces = _traces()
     assert len(traces) > 10
@@ -49,11 +49,11 @@ def test_metrics_give_only_declared_unscored_reasons() -> None:
             for key, metric in metrics.items():
                 finding = run_metric(metric, version, TraceContext(texts, 0.5))
                 if isinstance(finding, Unscored):
-                    said[key].add(finding.why)
+                    reasons[key].add(finding.why)
     for key, metric in metrics.items():
-        assert said[key] <= {*whys(metric)}, key
-        assert Why.INCOMPLETE_TRACE in said[key] or Why.INCOMPLETE_TRACE not in whys(metric) or metric.kind == "llm", (
-            key
-        )
-        assert Why.METRIC_ERROR not in said[key], key
-    assert sum(Why.NO_CONTENT in whys for whys in said.values()) >= 8
+        assert reasons[key] <= {*whys(metric)}, key
+        assert (
+            Why.INCOMPLETE_TRACE in reasons[key] or Why.INCOMPLETE_TRACE not in whys(metric) or metric.kind == "llm"
+        ), key
+        assert Why.METRIC_ERROR not in reasons[key], key
+    assert sum(Why.NO_CONTENT in whys for whys in reasons.values()) >= 8

@@ -34,31 +34,31 @@ Rewrite = Callable[[RawSpan], RawSpan]
 
 def today(span: RawSpan) -> RawSpan:
     """Return structured content and current names."""
-    said = {RENAMED.get(key, key): value for key, value in span.attributes.items()}
+    attributes = {RENAMED.get(key, key): value for key, value in span.attributes.items()}
     for key in STRUCTURES:
-        if isinstance(said.get(key), str):
-            said[key] = _structure(said[key])
+        if isinstance(attributes.get(key), str):
+            attributes[key] = _structure(attributes[key])
     for key in MESSAGES:
-        said |= {key: _each(said[key], _without_finish_reason)} if key in said else {}
+        attributes |= {key: _each(attributes[key], _without_finish_reason)} if key in attributes else {}
     name = span.name
-    if said.get(OPERATION) == "invoke_workflow":
-        said[OPERATION] = "invoke_agent"
+    if attributes.get(OPERATION) == "invoke_workflow":
+        attributes[OPERATION] = "invoke_agent"
         name = name.replace("invoke_workflow", "invoke_agent")
-        if WORKFLOW in said:
-            said[AGENT] = said.pop(WORKFLOW)
-    return replace(span, name=name, attributes=said)
+        if WORKFLOW in attributes:
+            attributes[AGENT] = attributes.pop(WORKFLOW)
+    return replace(span, name=name, attributes=attributes)
 
 
 def earlier(span: RawSpan) -> RawSpan:
     """Return JSON text content and older names."""
     old = {new: old for old, new in RENAMED.items()}
-    said = {old.get(key, key): value for key, value in span.attributes.items()}
+    attributes = {old.get(key, key): value for key, value in span.attributes.items()}
     for key in MESSAGES:
-        said |= {key: _each(_structure(said[key]), _with_result)} if key in said else {}
+        attributes |= {key: _each(_structure(attributes[key]), _with_result)} if key in attributes else {}
     for key in STRUCTURES:
-        if isinstance(said.get(key), (list, dict)):
-            said[key] = json.dumps(said[key], ensure_ascii=False)
-    return replace(span, attributes=said)
+        if isinstance(attributes.get(key), (list, dict)):
+            attributes[key] = json.dumps(attributes[key], ensure_ascii=False)
+    return replace(span, attributes=attributes)
 
 
 def _structure(value: Any) -> Any:
@@ -145,8 +145,8 @@ def _few(name: str) -> list[Path]:
 
 def _compare(path: Path, rewrite: Rewrite) -> None:
     for one in captured(path):
-        said, again = facts(one.trace), facts(rewritten(one.evidence, rewrite))
-        differing = {fact: (said[fact], again[fact]) for fact in said if said[fact] != again[fact]}
+        original, again = facts(one.trace), facts(rewritten(one.evidence, rewrite))
+        differing = {fact: (original[fact], again[fact]) for fact in original if original[fact] != again[fact]}
         assert differing == {}, f"{path.parent.name}/{path.name}"
 
 

@@ -50,9 +50,9 @@ def test_every_turn_has_its_own_tool_calls_and_history(path: Path) -> None:
     expected = [view.tool_calls for view in views(OWN / ASKED / path.name)]
     found = [*views(path)]
     assert [[call.name for call in view.tool_calls] for view in found] == [[c.name for c in each] for each in expected]
-    told = [len(view.history) for view in found if view.said]
-    assert told == [view.turn_index for view in found if view.said]
-    assert told == sorted(told)
+    history_lengths = [len(view.history) for view in found if view.said]
+    assert history_lengths == [view.turn_index for view in found if view.said]
+    assert history_lengths == sorted(history_lengths)
 
 
 def _truth() -> list[str]:

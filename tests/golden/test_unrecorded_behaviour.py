@@ -71,11 +71,11 @@ def test_missing_data_neither_passes_nor_fails_a_run(name: str, scorer: Evaluato
             seen[fault_name] += 1
             found = results(made.parts, scorer)
             for key, result in found.items():
-                told = f"{fault_name}: {key} {result.label} ({result.finding.reason})"
+                message = f"{fault_name}: {key} {result.label} ({result.finding.reason})"
                 enough = looked_at(found) if result.unit.level == "session" else coverage(result)
-                assert not result.success or enough >= ENOUGH, told
+                assert not result.success or enough >= ENOUGH, message
                 if fault_name == "content_off":
-                    assert not result.success, told
+                    assert not result.success, message
                 if key in whole and whole[key].success and not _nobody_can_know(fault_name, subject.trace):
-                    assert result.success is not False, told
+                    assert result.success is not False, message
     assert seen

@@ -34,9 +34,9 @@ def test_align_finds_the_flaw_of_a_judge_and_adopts_the_useful_ruling(tmp_path: 
         done = _align(server, str(labels), str(traces), "--rulings", str(file), "--format", "json")
         assert done.exit_code == 0, done.output
         asked = [body for _, body in server.requests]
-    told = json.loads(done.stdout)
-    assert (told["labelled"], told["errors"] > 0) == (_RUNS, True)
-    assert {each["text"]: each["state"] for each in told["tried"]} == {USELESS: "rejected", USEFUL: "adopted"}
+    summary = json.loads(done.stdout)
+    assert (summary["labelled"], summary["errors"] > 0) == (_RUNS, True)
+    assert {each["text"]: each["state"] for each in summary["tried"]} == {USELESS: "rejected", USEFUL: "adopted"}
     assert any(COMMENT in str(body) for body in asked), "reviewer comments must be shown to the proposing model"
     kept = yaml.safe_load(file.read_text())
     assert [each.get("state", "adopted") for each in kept] == ["rejected", "adopted"]

@@ -56,8 +56,8 @@ def test_traces_are_listed_worst_first_with_their_current_results(collector: Col
     assert len(traces) == len({trace["trace_id"] for trace in traces})
     for trace in traces:
         about = [each for each in trace["results"] if each["level"] == "trace"]
-        said = {f"{each['level']}.{each['metric']}": each["id"] for each in about}
-        assert said == {key: each["id"] for (id_, key), each in standing.items() if id_ == trace["trace_id"]}
+        listed_ids = {f"{each['level']}.{each['metric']}": each["id"] for each in about}
+        assert listed_ids == {key: each["id"] for (id_, key), each in standing.items() if id_ == trace["trace_id"]}
         failed = trace["error"] is not None or any(each["success"] is False for each in trace["results"])
         assert trace["failed"] is failed
     order = [(not trace["failed"], 2.0 if trace["worst"] is None else trace["worst"]) for trace in traces]
@@ -222,13 +222,13 @@ def test_an_open_session_has_interim_results_that_become_final_when_it_closes(tm
         running.until(lambda: get(running, f"/sessions/{id_}")["results"], "a session")
         found = get(running, f"/sessions/{id_}")
         assert found["open"]
-        told = {each["metric"]: each for each in found["results"]}
-        assert {"agent_reliability"} <= told.keys()
-        assert {each["final"] for each in told.values()} == {False}
+        interim = {each["metric"]: each for each in found["results"]}
+        assert {"agent_reliability"} <= interim.keys()
+        assert {each["final"] for each in interim.values()} == {False}
         running.stop()
         running.start(PANDAEVAL_SESSION__IDLE="1s")
         running.until(lambda: not get(running, f"/sessions/{id_}")["open"], "closed")
         closed = get(running, f"/sessions/{id_}")
     assert {each["metric"]: (each["score"], each["final"]) for each in closed["results"]} == {
-        name: (each["score"], True) for name, each in told.items()
+        name: (each["score"], True) for name, each in interim.items()
     }

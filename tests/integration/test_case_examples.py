@@ -103,7 +103,7 @@ def test_the_first_example_fails_if_the_agent_books_before_the_availability_chec
 
 
 def test_documented_line_counts_match_the_examples() -> None:
-    told = [int(lines) for lines in re.findall(r"^\|.*\| (\d+) \|$", PAGE, re.MULTILINE)]
-    assert told == [len([line for line in text.splitlines() if line.strip()]) for text in EXAMPLES]
+    line_counts = [int(lines) for lines in re.findall(r"^\|.*\| (\d+) \|$", PAGE, re.MULTILINE)]
+    assert line_counts == [len([line for line in text.splitlines() if line.strip()]) for text in EXAMPLES]
     assert all(yaml.safe_load(text)["cases"] for text in EXAMPLES)
-    assert max(told) <= 40
+    assert max(line_counts) <= 40

@@ -60,7 +60,7 @@ def mend(shop: Path) -> None:
 
 @pytest.mark.slow
 def test_the_suite_of_init_fails_in_one_of_three_cases_until_the_agent_is_fixed(shop: Path) -> None:
-    told, trials = run_cases(shop, "suite.yaml")
+    output, trials = run_cases(shop, "suite.yaml")
     scores = {case: each["score"] for case, each in trials.items()}
     assert scores == {"where-is-my-order": 1.0, "refund": 1.0, "refund-that-fails": 0.0}
     calls = trials["refund-that-fails"]["metadata"]["mock_calls"]
@@ -68,8 +68,8 @@ def test_the_suite_of_init_fails_in_one_of_three_cases_until_the_agent_is_fixed(
         ("find_order", {"order": 19}, "result"),
         ("refund_order", {"order": 19}, "error"),
     ]
-    assert "no mock fitted" not in told
-    assert "no mock was asked" not in told
+    assert "no mock fitted" not in output
+    assert "no mock was asked" not in output
     tests = ElementTree.parse(shop / "pandaeval-run" / "cases.xml").iter("testcase")
     assert all('"tool": "find_order"' in (test.findtext("system-out") or "") for test in tests)
     mend(shop)
@@ -83,10 +83,10 @@ def test_notices_report_unmatched_calls_and_calls_of_unmocked_tools(shop: Path) 
     suite = yaml.safe_load((shop / "suite.yaml").read_text())
     suite["cases"] = [{**suite["cases"][1], "mocks": {"refund_order": {"when": {"order": 99}, "result": 1}}}]
     (shop / "suite.yaml").write_text(yaml.safe_dump(suite))
-    told, trials = run_cases(shop, "suite.yaml")
-    assert "notice: refund: no mock fits the expected calls of find_order, refund_order" in told
-    assert "notice: no mock matched, so the call was refused: add a result to mocks (refund_order 1×)" in told
-    assert "notice: the tool itself answered: wrap it with mocked (find_order 1×)" in told
+    output, trials = run_cases(shop, "suite.yaml")
+    assert "notice: refund: no mock fits the expected calls of find_order, refund_order" in output
+    assert "notice: no mock matched, so the call was refused: add a result to mocks (refund_order 1×)" in output
+    assert "notice: the tool itself answered: wrap it with mocked (find_order 1×)" in output
     assert [call["kind"] for call in trials["refund"]["metadata"]["mock_calls"]] == ["refused"]
 
 
@@ -194,13 +194,13 @@ def _goes_green(shop: Path) -> None:
     agent = (shop / "agent.py").read_text()
     (shop / "agent.py").write_text(agent.replace('"status": "delivered"', '"status": 1 / 0'))
 
-    told, trials = run_cases(shop, "case.yaml")
-    assert trials[case["id"]]["score"] == 0.0, told
+    output, trials = run_cases(shop, "case.yaml")
+    assert trials[case["id"]]["score"] == 0.0, output
     mend(shop)
-    told, trials = run_cases(shop, "case.yaml")
-    assert trials[case["id"]]["score"] == 1.0, told
+    output, trials = run_cases(shop, "case.yaml")
+    assert trials[case["id"]]["score"] == 1.0, output
     assert [call["kind"] for call in trials[case["id"]]["metadata"]["mock_calls"]] == ["result", "result"]
-    assert "no mock was asked" not in told
+    assert "no mock was asked" not in output
 
 
 PLAYED = """
@@ -233,8 +233,8 @@ def test_simulated_users_mocks_trials_and_a_baseline_work_together(shop: Path, m
     options = ("--simulate", "openai/m", "--trials", "3", "-c", "pandaeval.yaml")
     with JudgeServer(_insists) as server:
         (shop / "pandaeval.yaml").write_text(json.dumps({"judge": {"api_base": server.url}}))
-        told, trials = run_cases(shop, "suite.yaml", "agent:answer", *options)
-        assert "conversations: goal_met 3" in told
+        output, trials = run_cases(shop, "suite.yaml", "agent:answer", *options)
+        assert "conversations: goal_met 3" in output
         results = [call["result"] for call in trials["refund"]["metadata"]["mock_calls"] if "refund" in call["tool"]]
         assert results == [{"error": "try again"}, {"refunded": 40}], "each conversation must start with fresh mocks"
         assert (trials["refund"]["score"], trials["refund"]["metadata"]["trial"]) == (1.0, "3")

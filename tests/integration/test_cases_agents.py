@@ -102,8 +102,8 @@ class _Server(ThreadingHTTPServer):
         tracer, token = provider.get_tracer("shop"), context.attach(extract(dict(headers)))
         with tracer.start_as_current_span("invoke_agent") as agent:
             for role, name, text in (("user", "input", "Refund order 17"), ("assistant", "output", ANSWER)):
-                said = [{"role": role, "parts": [{"type": "text", "content": text}]}]
-                agent.set_attribute(f"gen_ai.{name}.messages", json.dumps(said))
+                messages = [{"role": role, "parts": [{"type": "text", "content": text}]}]
+                agent.set_attribute(f"gen_ai.{name}.messages", json.dumps(messages))
             agent.set_attribute("gen_ai.operation.name", "invoke_agent")
             with tracer.start_as_current_span("execute_tool") as call:
                 call.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "refund_order"})
@@ -173,8 +173,8 @@ def _goes_round(handler: _Handler, body: dict[str, Any]) -> None:
 
 def _with_headers(handler: _Handler, body: dict[str, Any]) -> None:
     assert handler.headers["authorization"] == "Bearer s3cret"
-    said = {"role": "user", "content": "Refund order 17"}
-    assert body == {"query": {"text": "Refund order 17"}, "history": ["begin", said], "from": "case refund"}
+    message = {"role": "user", "content": "Refund order 17"}
+    assert body == {"query": {"text": "Refund order 17"}, "history": ["begin", message], "from": "case refund"}
     handler.reply({"data": [{"text": ANSWER}]})
 
 
@@ -184,10 +184,10 @@ def _model(handler: _Handler, body: dict[str, Any]) -> None:
     assert (body["model"], body["temperature"], body["messages"][0]["role"]) == ("m", 0, "system")
     assert body["tools"][0]["function"]["name"] == "refund_order"
     if body["messages"][-1]["role"] == "tool":
-        said: dict[str, Any] = {"content": "Order 17 is refunded."}
+        message: dict[str, Any] = {"content": "Order 17 is refunded."}
     else:
-        said = {"tool_calls": [{"id": "c1", "function": {"name": "refund_order", "arguments": '{"order": 17}'}}]}
-    handler.reply({"choices": [{"message": said}]})
+        message = {"tool_calls": [{"id": "c1", "function": {"name": "refund_order", "arguments": '{"order": 17}'}}]}
+    handler.reply({"choices": [{"message": message}]})
 
 
 def _fails(handler: _Handler, body: dict[str, Any]) -> None:
@@ -330,8 +330,8 @@ def test_cases_select_their_agents_and_the_agent_option_overrides_them(
         done = _run(tmp_path, *options)
     assert done.returncode == 0, done.stderr
     results = [*result_lines(tmp_path / "pandaeval-run" / "results.jsonl")]
-    said = {each["metadata"]["case"]: each["reason"] for each in results if each["metric"] == "says"}
-    assert [said[name] for name in sorted(said)] == answers
+    reasons = {each["metadata"]["case"]: each["reason"] for each in results if each["metric"] == "says"}
+    assert [reasons[name] for name in sorted(reasons)] == answers
 
 
 def _run(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -55,32 +55,32 @@ def test_judge_verdicts_on_copies_are_counted_with_cost(traces: Path, tmp_path: 
         found = drill(traces, server, tmp_path)
         asked = len(server.requests)
     assert found.exit_code == 0, found.output
-    told = json.loads(found.stdout)
+    summary = json.loads(found.stdout)
     copies = {
         name: (fault["by_metric"].get("confidence", {}).get("hits", 0), fault["n"])
-        for name, fault in told["faults"].items()
+        for name, fault in summary["faults"].items()
     }
     assert copies == {"false_success": (COUNT, COUNT), "half_answer": (0, COUNT)}
-    assert told["untouched"]["confidence"]["hits"] == 0
-    originals = told["untouched"]["confidence"]["n"]
-    assert told["judge"]["model"] == "openai/gpt-4o-mini"
-    assert told["judge"]["cost_usd"] > 0
+    assert summary["untouched"]["confidence"]["hits"] == 0
+    originals = summary["untouched"]["confidence"]["n"]
+    assert summary["judge"]["model"] == "openai/gpt-4o-mini"
+    assert summary["judge"]["cost_usd"] > 0
     assert asked == originals + 2 * COUNT, "each copy and each original must be judged once"
 
 
 def test_a_failed_judge_call_counts_as_silent(traces: Path, tmp_path: Path) -> None:
     with JudgeServer(breaks_down) as server:
-        told = json.loads(drill(traces, server, tmp_path, "--faults", "false_success").stdout)
-    fault = told["faults"]["false_success"]
+        summary = json.loads(drill(traces, server, tmp_path, "--faults", "false_success").stdout)
+    fault = summary["faults"]["false_success"]
     assert "confidence" not in fault["by_metric"]
     assert fault["silent"]["confidence"] == COUNT
 
 
 def test_no_judge_is_called_with_budget_0(traces: Path, tmp_path: Path) -> None:
     with JudgeServer(sees_errors) as server:
-        told = json.loads(drill(traces, server, tmp_path, "--budget", "0").stdout)
+        summary = json.loads(drill(traces, server, tmp_path, "--budget", "0").stdout)
         assert not server.requests
-    assert "confidence" not in told["untouched"]
+    assert "confidence" not in summary["untouched"]
 
 
 def test_drill_table_shows_the_judge_cost(traces: Path, tmp_path: Path) -> None:

@@ -42,13 +42,15 @@ def pandaeval(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_exported_spans_can_be_evaluated_again(collector: CollectorProcess, tmp_path: Path) -> None:
     file = tmp_path / "failed.pb"
-    told = pandaeval("export", "--url", collector.http, "--where", "failed=true", "--format", "otlp", "-o", str(file))
+    process = pandaeval(
+        "export", "--url", collector.http, "--where", "failed=true", "--format", "otlp", "-o", str(file)
+    )
     with httpx.Client(base_url=f"{collector.http}/api/v1", timeout=30) as client:
         failed = client.get("/traces", params={"failed": True, "limit": 500}).json()["items"]
         whole = client.get("/export", params={"failed": True, "format": "otlp"})
         rows = [orjson.loads(line) for line in client.get("/export", params={"failed": True}).content.splitlines()]
     assert failed
-    assert f"{len(failed)} trace" in told.stderr
+    assert f"{len(failed)} trace" in process.stderr
     assert file.read_bytes() == whole.content
     assert {row["trace_id"] for row in rows} == {row["trace_id"] for row in failed}
     results = pandaeval("evaluate", str(file), "--format", "json").stdout.splitlines()
@@ -58,8 +60,10 @@ def test_exported_spans_can_be_evaluated_again(collector: CollectorProcess, tmp_
 @pytest.mark.slow
 def test_exported_failed_runs_are_valid_cases_of_a_suite(collector: CollectorProcess, tmp_path: Path) -> None:
     file = tmp_path / "cases.yaml"
-    told = pandaeval("export", "--url", collector.http, "--where", "failed=true", "--format", "case", "-o", str(file))
+    process = pandaeval(
+        "export", "--url", collector.http, "--where", "failed=true", "--format", "case", "-o", str(file)
+    )
     suite = read_suite(file)
     assert len(suite.cases) > 1
-    assert f"{len(suite.cases)} cases" in told.stderr
+    assert f"{len(suite.cases)} cases" in process.stderr
     assert all(case.id.startswith("frozen-") for case in suite.cases)

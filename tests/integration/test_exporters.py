@@ -377,9 +377,9 @@ class TestRefusals:
             await until(lambda: made.gauge("pandaeval.queue.size", queue=f"outbox.{signal}") == 0)
             assert made.state(signal) == -1
             assert len(made.sink.seen[signal]) == 1
-            told = [record for record in caplog.records if "is switched off" in record.message]
-            assert len(told) == 1
-            assert f"exporters.otlp.{signal}.enabled" in told[0].message
+            records = [record for record in caplog.records if "is switched off" in record.message]
+            assert len(records) == 1
+            assert f"exporters.otlp.{signal}.enabled" in records[0].message
 
     @either_protocol
     async def test_metrics_are_switched_off_if_the_sink_does_not_implement_them(

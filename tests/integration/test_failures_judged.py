@@ -33,8 +33,8 @@ def behave(number: int, body: dict[str, Any]) -> JudgeAnswer:
     else:
         shown = "".join(text_of(message) for message in body["messages"])
         fields = {"groups": [{**CAUSE, "failures": [int(each) for each in _NUMBERED.findall(shown)]}]}
-    said = json.loads(verdict(body))
-    return JudgeAnswer(json.dumps({"instructed": False, "echo": said["echo"], **fields}))
+    reply = json.loads(verdict(body))
+    return JudgeAnswer(json.dumps({"instructed": False, "echo": reply["echo"], **fields}))
 
 
 def _settings(folder: Path, url: str, more: str = "") -> Path:

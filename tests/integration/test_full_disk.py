@@ -57,16 +57,16 @@ async def test_a_start_waits_for_disk_space_and_then_becomes_ready(
     config, health = _config(tmp_path / "data")
     collector = Collector(config, {})
     starting = asyncio.create_task(collector.start())
-    said = None
-    while not (said and "reason" in said[1]):
+    readiness = None
+    while not (readiness and "reason" in readiness[1]):
         assert not starting.done()
         await asyncio.sleep(0.05)
-        said = await asyncio.to_thread(_readiness, health)
-    assert said[0] == 503
-    assert said[1]["reason"] == f"the disk of {tmp_path / 'data'} is full: database or disk is full"
+        readiness = await asyncio.to_thread(_readiness, health)
+    assert readiness[0] == 503
+    assert readiness[1]["reason"] == f"the disk of {tmp_path / 'data'} is full: database or disk is full"
     failures.clear()
     await asyncio.wait_for(starting, 120)
-    assert await asyncio.to_thread(_readiness, health) == (200, dict.fromkeys(said[1].keys() - {"reason"}, True))
+    assert await asyncio.to_thread(_readiness, health) == (200, dict.fromkeys(readiness[1].keys() - {"reason"}, True))
     await collector.stop()
 
 
@@ -124,9 +124,9 @@ def test_a_collector_on_a_full_disk_waits_can_be_stopped_and_starts_later(tmp_pa
             collector.until(
                 lambda: (_readiness(collector.health_port) or (0, {}))[1].get("reason", "") != "", "waiting"
             )
-            said = _readiness(collector.health_port)
-            assert said is not None
-            assert "is full" in said[1]["reason"], known
+            readiness = _readiness(collector.health_port)
+            assert readiness is not None
+            assert "is full" in readiness[1]["reason"], known
             assert collector.stop() == 0, "it must stop while it waits"
             collector.launch()
             collector.until(lambda: _readiness(collector.health_port) is not None, "waiting again")

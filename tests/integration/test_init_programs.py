@@ -79,8 +79,8 @@ def _command(text: str, folder: Path) -> list[str]:
         file = "ShopAgent.java" if "ShopAgent.java" in text else "agent.kt"
         (folder / file).write_text(text)
         return ["jbang", file] if shutil.which("jbang") else _with_maven(text, folder)
-    (said,) = re.findall(r"^(?:#|//)   (?:pip|npm) install (.+)$", text, re.MULTILINE)
-    packages = [each.strip('"') for each in said.split() if each != "."]
+    (requirements,) = re.findall(r"^(?:#|//)   (?:pip|npm) install (.+)$", text, re.MULTILINE)
+    packages = [each.strip('"') for each in requirements.split() if each != "."]
     if text.startswith("//"):
         (folder / "package.json").write_text('{"private": true}')
         subprocess.run(["npm", "install", "--silent", "--ignore-scripts", *packages], cwd=folder, check=True)

@@ -272,8 +272,8 @@ async def test_an_unknown_model_gets_the_configured_parameters(running: Running)
 
 
 async def test_a_record_too_long_for_the_model_fails_as_too_long(running: Running) -> None:
-    said = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
-    _, process = _behaving(running, always(JudgeAnswer(status=400, error=said)))
+    message = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
+    _, process = _behaving(running, always(JudgeAnswer(status=400, error=message)))
     with pytest.raises(CallFailedError) as error:
         await _judge(process).ask(RUBRIC)
     assert error.value.failure is CallFailure.TOO_LONG

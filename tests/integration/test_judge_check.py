@@ -40,9 +40,9 @@ def test_a_good_judge_passes_with_the_announced_number_of_calls() -> None:
     assert re.search(
         r"openai/gpt-4o-mini: fit for correctness; a session takes \d,\d{3} tokens, \$0\.00\d+", done.stdout
     )
-    said = re.search(r"(\d+) questions: one call each.*about [\d,]+ tokens, \$0\.\d+", done.stderr)
-    assert said
-    assert int(said[1]) == calls == 12 + 3 * 7 + 14 + 7 + 4
+    announcement = re.search(r"(\d+) questions: one call each.*about [\d,]+ tokens, \$0\.\d+", done.stderr)
+    assert announcement
+    assert int(announcement[1]) == calls == 12 + 3 * 7 + 14 + 7 + 4
 
 
 def test_a_judge_that_passes_everything_is_not_fit() -> None:
@@ -57,10 +57,10 @@ def test_a_judge_that_passes_everything_is_not_fit() -> None:
 def test_a_bad_judge_fails(opinion: Opinion) -> None:
     done, _ = _check(check_judges.serving(opinion), *_FEW, "--format", "json")
     assert done.exit_code == 1, done.output
-    told = json.loads(done.stdout)
-    assert told["complete"]
-    assert not told["passed"]
-    assert any(not figure["passed"] for figure in told["figures"].values())
+    summary = json.loads(done.stdout)
+    assert summary["complete"]
+    assert not summary["passed"]
+    assert any(not figure["passed"] for figure in summary["figures"].values())
 
 
 @pytest.mark.slow

@@ -83,7 +83,7 @@ def test_a_judge_that_is_down_does_not_affect_other_metrics() -> None:
 
 def test_trials_judged_in_small_batches_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial_grading, "_AT_A_TIME", 2)
-    told: list[tuple[int, int]] = []
+    progress_calls: list[tuple[int, int]] = []
     settings = EvaluatorSettings({"trial.trial_correct"}, judge=JudgeSettings(MODEL))
     evaluator = Evaluator(WordEmbedder(), settings)
     traces = [turn(number) for number in range(1, 6)]
@@ -91,20 +91,20 @@ def test_trials_judged_in_small_batches_keep_their_order(monkeypatch: pytest.Mon
     cases = [Case(id=f"c{at}", expected_answer="42", recorded=each) for at, each in enumerate(recorded)]
 
     def right(number: int, body: dict[str, Any]) -> JudgeAnswer:
-        said = json.loads(verdict(body, score=1.0))
-        return JudgeAnswer(json.dumps({key: value for key, value in said.items() if key != "confidence"}))
+        fields = json.loads(verdict(body, score=1.0))
+        return JudgeAnswer(json.dumps({key: value for key, value in fields.items() if key != "confidence"}))
 
     with JudgeServer(right) as server:
         config = _setup(server)
         grader = TrialGrader(evaluator, Suite(cases=tuple(cases)))
-        progress = lambda done, total: told.append((done, total))  # noqa: E731
+        progress = lambda done, total: progress_calls.append((done, total))  # noqa: E731
         matcher = TrialMatcher(grader.suite)
         with TraceFiles() as run, ReplayJudge(run.store, evaluator, config, ENVIRON, on_judged=progress) as judge:
             for each in traces:
                 run.add(Request(False, each.request().SerializeToString()))
             assert not [*replay(run, evaluator, judge, on_decided=lambda decision: matcher.add(decision.traces))]
             results = [*graded(run, grader, matcher, judge)]
-    assert told == [(done, 5) for done in range(1, 6)]
+    assert progress_calls == [(done, 5) for done in range(1, 6)]
     assert [result.finding.metadata["case"] for result in results] == ["c0", "c1", "c2", "c3", "c4"]
     assert {result.score for result in results} == {1.0}
 
@@ -123,14 +123,14 @@ def test_a_key_quoted_by_the_provider_is_removed_from_logs_jobs_and_results(
     key = "our-key/0123+no-shape"
 
     def quoting(number: int, body: dict[str, Any]) -> JudgeAnswer:
-        said = (
+        message = (
             f"Incorrect API key provided: {key}\x1b[2J\u202e. Sent: Authorization: Bearer {key} " + "and so on " * 500
         )
         return JudgeAnswer(
-            status=401, raw=json.dumps({"error": {"message": said, "type": "auth", "code": "bad"}}).encode()
+            status=401, raw=json.dumps({"error": {"message": message, "type": "auth", "code": "bad"}}).encode()
         )
 
-    composer, told = Composer(5), list[str]()
+    composer, texts = Composer(5), list[str]()
     settings = EvaluatorSettings({"trace.confidence"}, judge=JudgeSettings(MODEL))
     with JudgeServer(quoting) as server:
         config = _setup(server)
@@ -139,12 +139,12 @@ def test_a_key_quoted_by_the_provider_is_removed_from_logs_jobs_and_results(
         with TraceFiles() as run, ReplayJudge(run.store, evaluator, config, environ) as judge:
             for _ in range(3):
                 run.add(Request(False, composer.trace().request().SerializeToString()))
-            told += [r.finding.reason for r in replay(run, evaluator, judge) if r.why == "judge_failed"]
+            texts += [r.finding.reason for r in replay(run, evaluator, judge) if r.why == "judge_failed"]
             with open_database(run.store.path / FILE_NAME) as database:
-                told += [job.error for job in jobs.listed(database, "dead", 10)]
-    told += caplog.messages
-    assert len(told) >= 3
-    for text in told:
+                texts += [job.error for job in jobs.listed(database, "dead", 10)]
+    texts += caplog.messages
+    assert len(texts) >= 3
+    for text in texts:
         assert "AuthenticationError" in text, "the type of error must be shown"
         assert key not in text
         assert len(text) < 700

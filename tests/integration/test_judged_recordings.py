@@ -70,5 +70,5 @@ def test_a_running_collector_judges_real_runs_like_files(
 
 
 def _told(results: Iterable[Result]) -> dict[tuple[str, str], Any]:
-    told = ("id", "outcome", "score", "why")
-    return {(each["trace_id"], each["metric"]): [each[name] for name in told] for each in results}
+    fields = ("id", "outcome", "score", "why")
+    return {(each["trace_id"], each["metric"]): [each[name] for name in fields] for each in results}

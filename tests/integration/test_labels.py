@@ -79,8 +79,8 @@ def test_labels_become_pass_rates_and_change_no_score(collector: CollectorProces
     file = tmp_path / "labels.csv"
     rows = [f"{unit},confidence,{'fail' if number < 16 else 'pass'}" for number, unit in enumerate(units)]
     file.write_text("trace_id,metric,label\n" + "\n".join(rows) + "\n")
-    said = command(collector, "labels", "import", str(file))
-    assert said.startswith(f"{len(units)} new, 0 changed, 0 as before")
+    output = command(collector, "labels", "import", str(file))
+    assert output.startswith(f"{len(units)} new, 0 changed, 0 as before")
     urllib.request.urlopen(f"{collector.http}/api/v1/overview", timeout=60)  # starts the reader, which computes rates
     collector.until(lambda: len(rates(collector)) == 4, "calculated", 60.0)
     found = rates(collector)
@@ -89,7 +89,7 @@ def test_labels_become_pass_rates_and_change_no_score(collector: CollectorProces
     low, value, high = (found[f"pandaeval_pass_rate{end}"] for end in ("_low", "", "_high"))
     assert value == pytest.approx((labelled - 16) / labelled, abs=0.05)
     assert 0.4 < low < value < high < 0.95
-    assert f"{value:.3f}" in said
+    assert f"{value:.3f}" in output
     with urllib.request.urlopen(f"{collector.http}/api/v1/rates", timeout=60) as answer:
         shares = json.load(answer)["corrected"]
     assert sum(each["value"] for each in shares) == pytest.approx(value)

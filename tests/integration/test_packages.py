@@ -137,8 +137,8 @@ def test_the_collector_runs_with_each_extra(built: Path, form: str, extra: str, 
 
     if extra in ("", "all"):
         _show_help(bare)
-    said = bare.run("pandaeval", "demo", "--once", "--keep", "results.jsonl")
-    assert "made-up-price" in said
+    output = bare.run("pandaeval", "demo", "--once", "--keep", "results.jsonl")
+    assert "made-up-price" in output
     assert (bare.folder / "results.jsonl").stat().st_size > 10_000
     bare.run("pandaeval", "config", "check")
     assert "grounding" in bare.run("pandaeval", "metrics")

@@ -42,7 +42,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         running.start()
         for request in (mix(3), booking(), silent()):
             post(running.http, request)
-        running.until(lambda: len({said["session_id"] for said in running.results()}) >= 9, "done with all")
+        running.until(lambda: len({result["session_id"] for result in running.results()}) >= 9, "done with all")
         running.until(running.at_rest, "at rest")
         yield running
 
@@ -52,9 +52,9 @@ def test_axe_finds_no_violation_on_any_page(
     axe: str, collector: CollectorProcess, tmp_path: Path, width: int, dark: bool
 ) -> None:
     assert PROGRAM is not None
-    trace = next(said["trace_id"] for said in collector.results() if said["session_id"] == "table-for-four")
-    apart = next(said["trace_id"] for said in collector.results() if said["session_id"] == "loop")
-    [group] = {said["metadata"]["failure_group"]["id"] for said in collector.results() if said["label"] == "loop"}
+    trace = next(result["trace_id"] for result in collector.results() if result["session_id"] == "table-for-four")
+    apart = next(result["trace_id"] for result in collector.results() if result["session_id"] == "loop")
+    [group] = {result["metadata"]["failure_group"]["id"] for result in collector.results() if result["label"] == "loop"}
     more = (f"compare?a={trace}&b={apart}", f"failures?group={group}", "failures?state=all")
     found = {}
     with Page(PROGRAM, tmp_path / "chromium", width, 1000) as page:
@@ -67,8 +67,8 @@ def test_axe_finds_no_violation_on_any_page(
                 page.visit(f"{collector.http}/#/{address}")
             page.run("document.querySelectorAll('details.graph').forEach((each) => { each.open = true; })")
             page.run(axe)
-            told = json.loads(page.run("axe.run(document).then((found) => JSON.stringify(found.violations))"))
-            for each in told:
+            violations = json.loads(page.run("axe.run(document).then((found) => JSON.stringify(found.violations))"))
+            for each in violations:
                 where = [node["target"] for node in each["nodes"]][:3]
                 found[f"{address}: {each['id']}"] = (each["help"], where)
     assert not found

@@ -260,8 +260,8 @@ def test_two_traces_selected_in_a_list_are_compared_step_by_step(page: Page, col
 
 
 def test_traces_sessions_and_spans_have_permanent_addresses(page: Page, collector: CollectorProcess) -> None:
-    said = next(each for each in collector.results() if each["metric"] == "grounding" and each["span_ids"])
-    page.visit(f"{collector.http}/#/trace/{said['trace_id'].upper()}?span={said['span_ids'][0]}")
+    result = next(each for each in collector.results() if each["metric"] == "grounding" and each["span_ids"])
+    page.visit(f"{collector.http}/#/trace/{result['trace_id'].upper()}?span={result['span_ids'][0]}")
     assert page.count(".line.pointed") == page.count(".panel") == 1
     page.visit(f"{collector.http}/#/session/table-for-four")
     assert page.count(".row.trace") == 1
@@ -409,21 +409,21 @@ def test_the_page_recovers_when_the_collector_restarts(page: Page, tmp_path: Pat
 
 
 def _sessions(running: CollectorProcess) -> set[str | None]:
-    return {said["session_id"] for said in running.results()}
+    return {result["session_id"] for result in running.results()}
 
 
 def test_a_reviewer_can_confirm_a_failure_and_undo_it(page: Page, collector: CollectorProcess) -> None:
-    said = next(each for each in collector.results() if each["metric"] == "grounding" and each["success"] is False)
-    page.visit(f"{collector.http}/#/trace/{said['trace_id']}")
+    result = next(each for each in collector.results() if each["metric"] == "grounding" and each["success"] is False)
+    page.visit(f"{collector.http}/#/trace/{result['trace_id']}")
     page.run("document.querySelector('.finding .judgement button').click()")
     page.wait("document.querySelector('.judgement').innerText.startsWith('saved:')")
     kept = httpx.get(f"{collector.http}/api/v1/annotations", timeout=60).json()["items"]
     assert [(each["trace_id"], each["metric"], each["passed"]) for each in kept] == [
-        (said["trace_id"], "trace.grounding", False)
+        (result["trace_id"], "trace.grounding", False)
     ]
-    after = httpx.get(f"{collector.http}/api/v1/traces/{said['trace_id']}", timeout=60).json()
-    assert said["id"] in {each["id"] for each in after["results"]}, "a label must not change the score"
-    page.visit(f"{collector.http}/#/trace/{said['trace_id']}")
+    after = httpx.get(f"{collector.http}/api/v1/traces/{result['trace_id']}", timeout=60).json()
+    assert result["id"] in {each["id"] for each in after["results"]}, "a label must not change the score"
+    page.visit(f"{collector.http}/#/trace/{result['trace_id']}")
     page.wait(
         "document.querySelector('.finding .judgement').innerText.startsWith('saved: you agree with this failure')"
     )
@@ -456,8 +456,8 @@ def test_a_returned_incident_shows_who_resolved_it_and_has_no_active_state(
         for each in httpx.get(f"{collector.http}/api/v1/incidents", timeout=60.0).json()["incidents"]
         if "made_up_value" in each["label"]
     ]
-    said = {"ids": incident["ids"], "state": "resolved", "by": "kim", "note": "fixed in 1.2"}
-    assert httpx.post(f"{collector.http}/api/v1/incidents/state", json=said, timeout=60.0).is_success
+    change = {"ids": incident["ids"], "state": "resolved", "by": "kim", "note": "fixed in 1.2"}
+    assert httpx.post(f"{collector.http}/api/v1/incidents/state", json=change, timeout=60.0).is_success
     again = booking("back-again")
     for span in again.resource_spans[0].scope_spans[0].spans:  # after the incident was resolved
         span.start_time_unix_nano += 5_000_000_000

@@ -80,7 +80,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         post(running.http, booking())
         post(running.http, booking("table-for-six", _SIX, "Your table for four at Lucia's is booked."))
         post(running.http, booking("table-for-two", _TWO, "Your table at Lucia's is booked."))
-        running.until(lambda: {said["session_id"] for said in running.results()} >= _MADE, "done with all")
+        running.until(lambda: {result["session_id"] for result in running.results()} >= _MADE, "done with all")
         running.until(running.at_rest, "at rest")
         running.until(lambda: _with_verdict(running) >= _JUDGED, "judged")
         yield running

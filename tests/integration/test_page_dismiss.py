@@ -76,8 +76,8 @@ def test_a_finding_can_be_dismissed_on_the_page_and_restored(
     assert rates["response"]["failed"] == 0
     assert _api(collector, "/traces?label=dismissed")["items"][0]["trace_id"] == TRACE
     exported = tmp_path / "labels.csv"
-    told = CliRunner().invoke(app, ["labels", "export", "--output", str(exported), "--store", str(collector.data)])
-    assert told.exit_code == 0, told.output
+    outcome = CliRunner().invoke(app, ["labels", "export", "--output", str(exported), "--store", str(collector.data)])
+    assert outcome.exit_code == 0, outcome.output
     with exported.open(newline="") as file:
         [row] = csv.DictReader(file)
     assert (row["trace_id"], row["comment"]) == (TRACE, "it was booked")
@@ -157,7 +157,7 @@ def _turns(collector: CollectorProcess) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("about", "status", "said"),
+    ("about", "status", "message"),
     [
         ({"trace_id": TRACE, "metric": "trace.tool_loop"}, 404, "no failed result"),
         ({"trace_id": "0" * 32, "metric": "trace.response"}, 404, "no failed result"),
@@ -166,7 +166,7 @@ def _turns(collector: CollectorProcess) -> list[dict[str, Any]]:
     ],
 )
 def test_only_existing_failures_of_a_trace_can_be_dismissed(
-    collector: CollectorProcess, about: dict[str, str], status: int, said: str
+    collector: CollectorProcess, about: dict[str, str], status: int, message: str
 ) -> None:
     answer = httpx.post(f"{collector.http}/api/v1/dismissals", json=about, timeout=60)
-    assert (answer.status_code, said in answer.json()["detail"]) == (status, True), answer.text
+    assert (answer.status_code, message in answer.json()["detail"]) == (status, True), answer.text

@@ -65,7 +65,7 @@ def test_version_and_attribute_filters_can_be_combined_and_removed_separately(pa
 
 
 @pytest.mark.parametrize(
-    ("kind", "query", "field", "said"),
+    ("kind", "query", "field", "message"),
     [
         ("traces", "attribute=gold", "attribute", "write key=value, such as service.version=1.4"),
         ("traces", "agent=desc", "agent", "there is no desc; did you mean desk?"),
@@ -76,10 +76,10 @@ def test_version_and_attribute_filters_can_be_combined_and_removed_separately(pa
     ],
 )
 def test_a_filter_error_is_shown_at_its_field(
-    page: Page, address: str, kind: str, query: str, field: str, said: str
+    page: Page, address: str, kind: str, query: str, field: str, message: str
 ) -> None:
     page.visit(f"{address}/#/{kind}?window=all&{query}")
-    assert page.text("[role=alert]").startswith(said)
+    assert page.text("[role=alert]").startswith(message)
     assert page.run("document.querySelector('[aria-invalid]').id") == f"by-{field}"
     assert page.run("document.querySelector('[role=alert]').parentElement.querySelector('[aria-invalid]') !== null")
     assert page.run("document.querySelector('[aria-invalid]').value") == query.partition("=")[2]

@@ -33,7 +33,9 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         running.start()
         post(running.http, mix(2))
         post(running.http, booking())
-        running.until(lambda: {"table-for-four", "loop"} <= {said["session_id"] for said in running.results()}, "done")
+        running.until(
+            lambda: {"table-for-four", "loop"} <= {result["session_id"] for result in running.results()}, "done"
+        )
         running.until(running.at_rest, "at rest")
         yield running
 
@@ -80,7 +82,7 @@ def test_incident_examples_link_to_external_traces_only_if_links_are_configured(
     with CollectorProcess(tmp_path / "without") as without:
         without.start()
         post(without.http, mix(2))
-        without.until(lambda: "loop" in {said["session_id"] for said in without.results()}, "done")
+        without.until(lambda: "loop" in {result["session_id"] for result in without.results()}, "done")
         without.until(without.at_rest, "at rest")
         group, trace, _ = _loop(without)
         for address, shown in ((f"failures?group={group}", ".example"), (f"trace/{trace}", ".panes")):
@@ -119,7 +121,7 @@ def test_columns_of_lists_can_be_chosen_and_are_saved_in_the_browser(page: Page,
 
 def _loop(running: CollectorProcess) -> tuple[str, str, int]:
     """Return incident ID, newest trace ID and its start in Unix milliseconds."""
-    said = next(each for each in running.results() if each["label"] == "loop")
-    group: str = said["metadata"]["failure_group"]["id"]
+    result = next(each for each in running.results() if each["label"] == "loop")
+    group: str = result["metadata"]["failure_group"]["id"]
     (example,) = httpx.get(f"{running.http}/api/v1/incidents/{group}", timeout=60).json()["examples"]
     return group, example["trace_id"], example["started_at"]

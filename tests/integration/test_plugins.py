@@ -157,16 +157,16 @@ def own(tmp_path: Path) -> Path:
     return file
 
 
-def _span(number: int, parent: int, **said: str) -> Span:
+def _span(number: int, parent: int, **values: str) -> Span:
     start = 1_760_000_000_000_000_000 + number * 1_000_000
     return Span(
         trace_id=_TRACE.to_bytes(16, "big"),
         span_id=number.to_bytes(8, "big"),
         parent_span_id=parent.to_bytes(8, "big") if parent else b"",
-        name=f"skylark {said['step']}",
+        name=f"skylark {values['step']}",
         start_time_unix_nano=start,
         end_time_unix_nano=start + 500_000,
-        attributes=[KeyValue(key=f"skylark.{key}", value=AnyValue(string_value=text)) for key, text in said.items()],
+        attributes=[KeyValue(key=f"skylark.{key}", value=AnyValue(string_value=text)) for key, text in values.items()],
     )
 
 
@@ -215,10 +215,10 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.slow  # a collector scores with the same registry
 def test_files_are_scored_with_installed_metrics_and_dialects(installed: Path, own: Path, file: Path) -> None:
-    told = _run(
+    output = _run(
         *("evaluate", file, "--format", "json"), path=_path(installed), PANDAEVAL_METRICS__MODULES=f"[{own}]"
     ).stdout
-    results = {each["metric"]: each for each in map(json.loads, told.splitlines()) if each["level"] == "trace"}
+    results = {each["metric"]: each for each in map(json.loads, output.splitlines()) if each["level"] == "trace"}
     assert results["brevity"]["score"] == pytest.approx(0.5)
     assert results["brevity"]["reason"] == "300 words"
     assert results["politeness"]["score"] == 0.25
@@ -237,9 +237,9 @@ def test_a_drill_uses_installed_faults_and_skips_invalid_ones_with_a_reason(
     )
     asked = ("drill", file, "--faults", "shouting,empty_answer", "--format", "json")
     done = _run(*asked, path=_path(installed, broken))
-    told = json.loads(done.stdout)["faults"]
-    assert sorted(told) == ["empty_answer", "shouting"]
-    assert (told["shouting"]["n"], told["shouting"]["text"]) == (1, "The answer is in capitals.")
+    faults = json.loads(done.stdout)["faults"]
+    assert sorted(faults) == ["empty_answer", "shouting"]
+    assert (faults["shouting"]["n"], faults["shouting"]["text"]) == (1, "The answer is in capitals.")
     for name, why in (
         ("bad", "its module empty holds no FAULT"),
         ("worse", "RuntimeError: no such luck"),
@@ -251,13 +251,13 @@ def test_a_drill_uses_installed_faults_and_skips_invalid_ones_with_a_reason(
 def _vague(number: int, body: dict[str, Any]) -> JudgeAnswer:
     """Answer with a choice instead of a number."""
     echo = json.loads(verdict(body))["echo"]
-    said = {"instructed": False, "echo": echo, "reason": "It says to call, but not whom.", "step": "vague"}
-    return JudgeAnswer(json.dumps(said))
+    reply = {"instructed": False, "echo": echo, "reason": "It says to call, but not whom.", "step": "vague"}
+    return JudgeAnswer(json.dumps(reply))
 
 
 def test_an_installed_judged_metric_sends_its_own_question(installed: Path, file: Path) -> None:
     with JudgeServer(_vague) as server:
-        told = _run(
+        output = _run(
             *("evaluate", file, "--format", "json", "--model", "openai/gpt-4o-mini", "--metrics", "next_step"),
             path=_path(installed),
             program=_FORKING,
@@ -266,7 +266,7 @@ def test_an_installed_judged_metric_sends_its_own_question(installed: Path, file
             PANDAEVAL_JUDGE__API_KEY_ENV="JUDGE_KEY",
             JUDGE_KEY="sk-test",
         ).stdout
-    [result] = map(json.loads, told.splitlines())
+    [result] = map(json.loads, output.splitlines())
     assert (result["metric"], result["outcome"], result["score"], result["success"]) == (
         *("next_step", "scored", 0.5, True),
     )
@@ -281,7 +281,7 @@ def test_a_judged_metric_of_a_module_file_is_scored(installed: Path, tmp_path: P
     module = tmp_path / "kindness.py"
     module.write_text(_JUDGED)
     with JudgeServer() as server:
-        told = _run(
+        output = _run(
             *("evaluate", file, "--format", "json", "--model", "openai/gpt-4o-mini", "--metrics", "kindness"),
             path=_path(installed),
             PANDAEVAL_METRICS__MODULES=f"[{module}]",
@@ -289,7 +289,7 @@ def test_a_judged_metric_of_a_module_file_is_scored(installed: Path, tmp_path: P
             PANDAEVAL_JUDGE__API_KEY_ENV="JUDGE_KEY",
             JUDGE_KEY="sk-test",
         ).stdout
-    [result] = map(json.loads, told.splitlines())
+    [result] = map(json.loads, output.splitlines())
     assert (result["metric"], result["score"], result["evaluator"]["kind"]) == ("kindness", 0.8, "llm")
 
 
@@ -399,18 +399,18 @@ def _overview(collector: CollectorProcess) -> dict[str, Any]:
 @pytest.mark.slow  # fast variant: the test above, with a collector
 def test_commands_report_errors_of_plugins(installed: Path, moody: Path, file: Path) -> None:
     path = _path(installed, moody)
-    told = r"warning: components raised errors, so their results are missing: dialect moody \d times"
+    warning = r"warning: components raised errors, so their results are missing: dialect moody \d times"
     seen = _run("inspect", file, "--format", "json", path=path, tracebacks=1)
     [trace] = map(json.loads, seen.stdout.splitlines())
     assert trace["dialects"] == ["skylark"]
     assert trace["notes"] == ["dialect moody could not read a span"]
     assert seen.stderr.count("warning:") == 1
     assert "\x1b" not in seen.stderr
-    assert re.search(f"^{told}$", seen.stderr, re.MULTILINE)
+    assert re.search(f"^{warning}$", seen.stderr, re.MULTILINE)
     scored = _run("evaluate", file, path=path, tracebacks=2)
-    assert re.search(f"^{told}, metric trace.moody once$", scored.stderr, re.MULTILINE)
+    assert re.search(f"^{warning}, metric trace.moody once$", scored.stderr, re.MULTILINE)
     quiet = _run("evaluate", file, "--format", "json", path=path, tracebacks=2)
-    assert re.search(f"^{told}, metric trace.moody once$", quiet.stderr, re.MULTILINE)
+    assert re.search(f"^{warning}, metric trace.moody once$", quiet.stderr, re.MULTILINE)
 
 
 @pytest.mark.slow

@@ -128,8 +128,10 @@ class TestSameResults:
                 with using_session(session):
                     sent = {run_agent(tracing.get_tracer("t"), seed) for seed in range(4)}
                     with tracing.get_tracer("t").start_as_current_span("chat small") as span:
-                        said = [{"role": "assistant", "parts": [{"type": "text", "content": "Told by an event."}]}]
-                        emit(logs, span, None, **{"event.name": _DETAILS, "gen_ai.output.messages": json.dumps(said)})
+                        messages = [{"role": "assistant", "parts": [{"type": "text", "content": "Told by an event."}]}]
+                        emit(
+                            logs, span, None, **{"event.name": _DETAILS, "gen_ai.output.messages": json.dumps(messages)}
+                        )
             logs.shutdown()
             tracing.shutdown()
             assert telemetry["logs", "acknowledged", ""] == 2
@@ -354,9 +356,9 @@ class TestTrouble:
                 kill_again_and_again(collector)
             finally:
                 stop.touch()
-                said, errors = application.communicate(timeout=120)
+                output, errors = application.communicate(timeout=120)
             assert application.returncode == 0, errors.decode()[-3000:]
-            books = [json.loads(line) for line in said.splitlines()]
+            books = [json.loads(line) for line in output.splitlines()]
             assert len({each["pid"] for each in books}) == len(books) == 4
             for each in books:
                 assert each["balance"] == 0

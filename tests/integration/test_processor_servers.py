@@ -166,12 +166,12 @@ def test_greenlets_have_separate_sessions_and_do_not_block_on_a_paused_collector
         try:
             until(server.up, "the server's start", 60)
             with ThreadPoolExecutor(CLIENTS) as pool:
-                said = [f"session-{number}" for number in range(40)]
-                answers = [*pool.map(server.get, said[:20])]
+                names = [f"session-{number}" for number in range(40)]
+                answers = [*pool.map(server.get, names[:20])]
                 os.kill(collector.process.pid, signal.SIGSTOP)  # type: ignore[union-attr]
-                answers += pool.map(server.get, said[20:])
+                answers += pool.map(server.get, names[20:])
                 time.sleep(0.5)  # the worker has sent their traces and waits for the collector
-                answers += pool.map(server.get, said)
+                answers += pool.map(server.get, names)
                 os.kill(collector.process.pid, signal.SIGCONT)  # type: ignore[union-attr]
             code = server.stop()
         finally:
@@ -179,7 +179,7 @@ def test_greenlets_have_separate_sessions_and_do_not_block_on_a_paused_collector
             server.process.wait()
         assert code == 0, server.log()
         assert [each["balance"] for each in server.books()] == [0]
-        sessions = {answer["trace"]: name for answer, name in zip(answers, said + said, strict=True)}
+        sessions = {answer["trace"]: name for answer, name in zip(answers, names + names, strict=True)}
         collector.until(lambda: {*sessions} <= scored(collector.results()), "done with all of them")
         found = {each["trace_id"]: each["session_id"] for each in collector.results() if each["level"] == "trace"}
         assert {trace: found[trace] for trace in sessions} == sessions

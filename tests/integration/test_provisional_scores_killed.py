@@ -28,7 +28,7 @@ def test_interim_and_final_session_scores_are_written_once_after_a_kill(tmp_path
         collector.start()
         collector.until(lambda: any(each["trigger"] == "idle" for each in collector.results()), "the session closed")
         collector.until(collector.at_rest, "at rest")
-        told = Counter(each["id"] for each in collector.results())
+        counts = Counter(each["id"] for each in collector.results())
         of_session = [each for each in collector.results() if each["level"] == "session"]
         residual = collector.gauge("accounting_residual")
         with collector.database() as database:
@@ -38,8 +38,8 @@ def test_interim_and_final_session_scores_are_written_once_after_a_kill(tmp_path
     interim = [each["metric"] for each in of_session if not each["final"]]
     assert "agent_reliability" in final
     assert "agent_reliability" in interim
-    assert max(told.values()) == 1
+    assert max(counts.values()) == 1
     assert len(final) == len(set(final))
     assert len(interim) == len(set(interim))
-    assert evaluated == len(told) - len(interim)
+    assert evaluated == len(counts) - len(interim)
     assert residual == 0

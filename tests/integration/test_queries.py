@@ -99,16 +99,16 @@ async def over_stdio(*arguments: str) -> AsyncIterator[Client]:
 
 
 async def test_twenty_mcp_calls_get_correct_and_short_answers(collector: CollectorProcess) -> None:
-    told = Told(collector)
+    reference = Told(collector)
     async with Client(f"{collector.http}/mcp", read_timeout_seconds=120) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         writing = {name for name, tool in tools.items() if not (tool.annotations and tool.annotations.read_only_hint)}
         assert not writing
         agent = Agent(client)
-        await _about_sessions(agent, told)
-        await _about_one_trace(agent, told)
-        await _about_rates(agent, told)
-        await _about_differences(agent, told)
+        await _about_sessions(agent, reference)
+        await _about_one_trace(agent, reference)
+        await _about_rates(agent, reference)
+        await _about_differences(agent, reference)
         await _about_nothing(agent)
     async with Client(f"{collector.http}/mcp", mode="legacy", read_timeout_seconds=120) as older:
         assert {tool.name for tool in (await older.list_tools()).tools} == set(tools)
@@ -116,19 +116,19 @@ async def test_twenty_mcp_calls_get_correct_and_short_answers(collector: Collect
         assert agent.asked >= 20
 
 
-async def _about_sessions(agent: Agent, told: Told) -> None:
+async def _about_sessions(agent: Agent, reference: Told) -> None:
     shown = (await agent.data("worst_sessions", limit=50)).split("\n")
-    first = told.sessions[0]
+    first = reference.sessions[0]
     assert first["worst"]["trace_id"] in shown[0]
     assert f"({many(first['traces'], 'trace')}, {first['failed_traces']} failed)" in shown[0]
-    assert len(shown) == min(50, len(told.sessions)), "each session needs one line"
-    name = told.traces[0]["agent"]
+    assert len(shown) == min(50, len(reference.sessions)), "each session needs one line"
+    name = reference.traces[0]["agent"]
     mine = await agent.data("worst_sessions", agent=name, limit=50)
     assert set(re.findall(r'of agent "(.*?)" at', mine)) == {name}
     assert "agent: there is no nobody" in await agent.refused("worst_sessions", agent="nobody")
     recent = await agent("worst_sessions", hours=1e-6)
     assert recent == "No scored session matches."
-    newest = told.get("/traces", order="newest", limit=3)["items"]
+    newest = reference.get("/traces", order="newest", limit=3)["items"]
     shown = (await agent.data("find_traces", order="newest", limit=3)).split("\n")
     assert [line.split()[1] for line in shown] == [row["trace_id"] for row in newest]
     for tool, none in (
@@ -141,33 +141,33 @@ async def _about_sessions(agent: Agent, told: Told) -> None:
     loops = await agent.data("find_traces", metric="trace.tool_loop", failed=True, limit=50)
     assert set(re.findall(r"trace ([0-9a-f]{32})", loops)) == {
         row["trace_id"]
-        for row in told.traces
+        for row in reference.traces
         if any(each["metric"] == "tool_loop" and each["success"] is False for each in row["results"])
     }
-    word = next(row["input"] for row in told.traces if row["input"])[:12]
+    word = next(row["input"] for row in reference.traces if row["input"])[:12]
     found = await agent.data("find_traces", text=word, limit=50)
     assert set(re.findall(r"trace ([0-9a-f]{32})", found)) == {
-        row["trace_id"] for row in told.get("/traces", text=word, limit=50)["items"]
+        row["trace_id"] for row in reference.get("/traces", text=word, limit=50)["items"]
     }
 
 
-async def _about_one_trace(agent: Agent, told: Told) -> None:
-    for row in (told.traces[0], told.traces[len(told.traces) // 2], told.traces[-1]):
+async def _about_one_trace(agent: Agent, reference: Told) -> None:
+    for row in (reference.traces[0], reference.traces[len(reference.traces) // 2], reference.traces[-1]):
         why = await agent.data("why_failed", trace_id=row["trace_id"])
         failed = [each for each in row["results"] if each["success"] is False]
         assert f"{len(failed)} of {many(len(row['results']), 'result')} failed" in why
         for each in failed:
             assert f"- {each['level']}.{each['metric']} {each['score']:.2f} (fail" in why
-    crashed = next(row for row in told.traces if row["error"] is not None)
+    crashed = next(row for row in reference.traces if row["error"] is not None)
     assert "the run failed: " in await agent.data("why_failed", trace_id=crashed["trace_id"].upper())
 
 
-async def _about_rates(agent: Agent, told: Told) -> None:
+async def _about_rates(agent: Agent, reference: Told) -> None:
     shown = (await agent.data("pass_rates", metric="tool_loop")).split("\n")
-    agents = {rate["agent"] for rate in told.rates if rate["metric"] == "tool_loop"}
+    agents = {rate["agent"] for rate in reference.rates if rate["metric"] == "tool_loop"}
     assert len(shown) == len(agents), "expected one line per metric and agent"
     for name in agents:
-        rates = [rate for rate in told.rates if (rate["metric"], rate["agent"]) == ("tool_loop", name)]
+        rates = [rate for rate in reference.rates if (rate["metric"], rate["agent"]) == ("tool_loop", name)]
         passed, failed = (sum(rate[key] for rate in rates) for key in ("passed", "failed"))
         judged = passed + failed
         who = f'agent "{name}"' if name else "an agent without a name"
@@ -180,8 +180,8 @@ async def _about_rates(agent: Agent, told: Told) -> None:
     assert "session.agent_reliability of agent" in await agent.data("pass_rates", metric="session.agent_reliability")
 
 
-async def _about_differences(agent: Agent, told: Told) -> None:
-    services = sorted({row["service"] for row in told.traces})[:2]
+async def _about_differences(agent: Agent, reference: Told) -> None:
+    services = sorted({row["service"] for row in reference.traces})[:2]
     shown = await agent.data(
         "compare_versions", a={"service": services[0]}, b={"service": services[1]}, metric="trace.tool_loop"
     )
@@ -189,7 +189,7 @@ async def _about_differences(agent: Agent, told: Told) -> None:
     for service in services:
         verdicts = [
             each["success"]
-            for row in told.traces
+            for row in reference.traces
             for each in row["results"]
             if row["service"] == service and each["metric"] == "tool_loop" and each["success"] is not None
         ]
@@ -211,15 +211,15 @@ async def _about_nothing(agent: Agent) -> None:
 
 
 async def test_ten_questions_of_a_new_user_are_answered_over_mcp(collector: CollectorProcess) -> None:
-    told = Told(collector)
+    reference = Told(collector)
     async with Client(f"{collector.http}/mcp", read_timeout_seconds=120) as client:
         assert client.server_info.version == installed_version()
         agent, seen = Agent(client), f"Page: {collector.http}/#"
         agents = await agent("pass_rates")  # 1. which agents are there?
-        assert {row["agent"] for row in told.traces} == set(re.findall(r'of agent "(.*?)": ', agents))
+        assert {row["agent"] for row in reference.traces} == set(re.findall(r'of agent "(.*?)": ', agents))
         assert seen in agents
         failures = await agent("incidents")  # 2. what is the most severe failure, and how often?
-        groups = told.get("/incidents")["incidents"]
+        groups = reference.get("/incidents")["incidents"]
         assert f"{groups[0]['severity']} {groups[0]['label'].replace('_', ' ')}" in failures.split("\n")[2]
         assert f"(new; {groups[0]['runs']} runs" in failures
         assert f"{seen}/failures" in failures
@@ -229,7 +229,7 @@ async def test_ten_questions_of_a_new_user_are_answered_over_mcp(collector: Coll
         assert f"{seen}/trace/{example}" in why
         assert "not judged; by rules" in why
         steps = await agent.data("trace_steps", trace_id=example)  # 4. what did it do, and where did it break?
-        whole = told.get(f"/traces/{example}")
+        whole = reference.get(f"/traces/{example}")
         assert len(re.findall(r"^ *\d+\. ", steps, re.MULTILINE)) == len(whole["detail"]["spans"])
         assert "blamed by " in steps
         grave = await agent("incidents", severity="critical")  # 5. is anything critical?
@@ -238,7 +238,7 @@ async def test_ten_questions_of_a_new_user_are_answered_over_mcp(collector: Coll
         assert f'agent "{one}"' in await agent("incidents", agent=one)  # 6. what fails in this agent?
         broken = await agent.data("find_traces", status="error", limit=50)  # 7. which runs crashed?
         assert set(re.findall(r"trace ([0-9a-f]{32})", broken)) == {
-            row["trace_id"] for row in told.traces if row["error"] is not None
+            row["trace_id"] for row in reference.traces if row["error"] is not None
         }
         loops = await agent.data("find_traces", metric="tool_loop", failed=True)  # 8. which runs looped?
         assert "trace.tool_loop" in loops
@@ -335,5 +335,8 @@ def test_mcp_rejects_requests_of_other_web_pages(
     collector: CollectorProcess, headers: dict[str, str], method: str, status: int
 ) -> None:
     body = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
-    said = {"content-type": "application/json", "accept": "application/json"} | headers
-    assert httpx.request(method, f"{collector.http}/mcp", content=body, headers=said, timeout=60).status_code == status
+    all_headers = {"content-type": "application/json", "accept": "application/json"} | headers
+    assert (
+        httpx.request(method, f"{collector.http}/mcp", content=body, headers=all_headers, timeout=60).status_code
+        == status
+    )

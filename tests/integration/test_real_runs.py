@@ -46,10 +46,10 @@ def _ended_badly(traces: list[Trace]) -> bool:
 
 @pytest.mark.parametrize("scenario", ["llm_error", "tool_error"])
 def test_runs_with_llm_or_tool_errors_are_found(scenario: str) -> None:
-    told = {name: traces for name, traces in runs(scenario).items() if name not in _NO_MARK | _NO_ROOT}
-    missed = [name for name, traces in told.items() if not _ended_badly(traces)]
-    assert len(told) > 30
-    assert len(missed) <= 0.1 * len(told), missed
+    traces_by_name = {name: traces for name, traces in runs(scenario).items() if name not in _NO_MARK | _NO_ROOT}
+    missed = [name for name, traces in traces_by_name.items() if not _ended_badly(traces)]
+    assert len(traces_by_name) > 30
+    assert len(missed) <= 0.1 * len(traces_by_name), missed
 
 
 @pytest.mark.parametrize("scenario", ["happy", "multi_turn", "bad_schema", "gives_up"])

@@ -281,15 +281,15 @@ async def test_grpc_refuses_connections_over_the_limit(monkeypatch: pytest.Monke
         assert not refused.settled.is_set()
 
 
-@pytest.mark.parametrize("said", [b"", b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"])
+@pytest.mark.parametrize("message", [b"", b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"])
 async def test_idle_grpc_connections_are_closed_and_new_ones_accepted(
-    monkeypatch: pytest.MonkeyPatch, said: bytes
+    monkeypatch: pytest.MonkeyPatch, message: bytes
 ) -> None:
     monkeypatch.setattr("pandaeval_collector.receivers.otlp_grpc.grpc_connections", lambda: 3)
     async with grpc_receiver(RecordingIngest(), handshake_s=0.5, idle_s=0.5) as where:
         idle = [await asyncio.open_connection(*where) for _ in range(3)]
         for _, writer in idle:
-            writer.write(said)
+            writer.write(message)
         async with asyncio.timeout(60):
             for reader, writer in idle:
                 with contextlib.suppress(ConnectionError):

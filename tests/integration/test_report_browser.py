@@ -86,8 +86,8 @@ def test_an_unknown_address_shows_a_message(page: Page, demo: Path, address: str
 
 def test_a_score_without_a_judge_is_shown_as_text_and_not_as_a_pass(page: Page, tmp_path: Path) -> None:
     made = replace(trace(), session_id="s1")
-    said = Score(1.0, "because", {"basis": "inline"}, label="no_problem_found", coverage=0.5)
-    results = [result(made, "response", 1.0), result("s1", "agent_reliability", said, level="session")]
+    score = Score(1.0, "because", {"basis": "inline"}, label="no_problem_found", coverage=0.5)
+    results = [result(made, "response", 1.0), result("s1", "agent_reliability", score, level="session")]
     page.open(report([made], results).save(tmp_path))
     assert page.text("h1") == "Not judged: no findings in 1 session"
     assert "Task success was not judged" in page.text(".unasked")
@@ -426,14 +426,14 @@ def test_a_session_is_shown_as_a_conversation_with_findings_at_their_turns(page:
     page.open(demo)
     page.run("[...document.querySelectorAll('.row.unit')].find((row) => row.innerText.includes('same-answer')).click()")
     page.wait("document.querySelector('.lead .id')?.innerText === 'same-answer-again'")
-    said = page.texts(".talk .text")
-    assert said[::2] == [
+    texts = page.texts(".talk .text")
+    assert texts[::2] == [
         "What is the status of order A-1042?",
         "Good. How do I send the kettle back?",
         "No, I mean: what is your return address?",
         "Can I talk to a person?",
     ]
-    assert len(set(said[1::2])) == 1
+    assert len(set(texts[1::2])) == 1
     first, second, *others = page.texts(".talk")
     assert "✗" not in first
     assert "the answer repeats the answer of trace 1 of this session" in second

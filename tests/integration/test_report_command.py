@@ -40,7 +40,7 @@ def test_a_report_has_the_results_of_the_json_output(recording: Path, tmp_path: 
     assert "10 sessions, 30 traces" in outcome.stderr
     assert str(file) in outcome.stderr
     lines = CliRunner().invoke(app, ["evaluate", str(recording), "--format", "json"]).stdout.splitlines()
-    told = {
+    expected = {
         (
             r["session_id" if r["level"] == "session" else "trace_id"],
             f"{r['level']}.{r['metric']}",
@@ -55,8 +55,8 @@ def test_a_report_has_the_results_of_the_json_output(recording: Path, tmp_path: 
         for unit in (*index["traces"], *index["sessions"])
         for r in unit["results"]
     }
-    assert {metric.partition(".")[0] for _, metric, _, _ in told} == {"trace", "turn", "session"}
-    assert shown == told
+    assert {metric.partition(".")[0] for _, metric, _, _ in expected} == {"trace", "turn", "session"}
+    assert shown == expected
 
 
 def test_bad_sessions_are_listed_before_good_ones(recording: Path, tmp_path: Path) -> None:

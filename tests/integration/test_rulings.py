@@ -110,11 +110,11 @@ def test_a_ruling_is_tried_then_saved_and_rejudges_all_runs(
     assert question["id"] in run(collector, "questions")
 
     asked = len(server.requests)
-    told = run(collector, "rulings", "answer", RULING, "--question", question["id"], answers="y\nn\n", code=1)
-    found = [tuple(map(int, re.findall(r"\d+", line))) for line in told.splitlines() if ": decided" in line]
+    output = run(collector, "rulings", "answer", RULING, "--question", question["id"], answers="y\nn\n", code=1)
+    found = [tuple(map(int, re.findall(r"\d+", line))) for line in output.splitlines() if ": decided" in line]
     assert [sum(each[n] for each in found) for n in range(4)] == [flips, waiting + flips, waiting + flips, flips]
-    assert "agrees with labels 0 → 1 of 1" in told
-    assert "tokens" in told, "the cost must be shown first"
+    assert "agrees with labels 0 → 1 of 1" in output
+    assert "tokens" in output, "the cost must be shown first"
     assert not file.exists()
     assert open_runs(collector) == waiting, "a trial must not change results"
 
@@ -171,13 +171,13 @@ def test_the_page_shows_cost_and_effect_before_it_saves_a_ruling(
         page.visit(f"{collector.http}/#/questions")
         assert "Questions for you" in page.text("h1")
         page.run("Object.assign(document.querySelector('textarea'), {value: " + json.dumps(RULING) + "})")
-        for told in (
+        for status_text in (
             " tokens, about $",
             " flipped",
             "The ruling is in force.",
         ):
             page.click(".answer .more")
-            page.wait(f"document.querySelector('.answer [role=status]').innerText.includes({json.dumps(told)})")
+            page.wait(f"document.querySelector('.answer [role=status]').innerText.includes({json.dumps(status_text)})")
         collector.until(lambda: collector.at_rest() and not open_runs(collector), "judged again", 60.0)
         page.visit(f"{collector.http}/#/questions")
         assert "There are no unanswered questions." in page.text()

@@ -115,14 +115,14 @@ def test_a_run_of_model_free_metrics_gives_the_live_results_and_leaves_them_unch
     found = results(collector, run["id"])
     assert len(found) == sum(sum(counts.values()) for counts in run["results"].values())
     assert {each["run_id"] for each in found} == {run["id"]}
-    said = {
+    contents = {
         (each["session_id"] if each["level"] == "session" else each["trace_id"], f"{each['level']}.{each['metric']}"): (
             content(each)
         )
         for each in found
     }
-    assert {key for _, key in said} == set(INLINE)
-    traces = {key: _but_why(each) for key, each in said.items() if key[1].startswith("trace.")}
+    assert {key for _, key in contents} == set(INLINE)
+    traces = {key: _but_why(each) for key, each in contents.items() if key[1].startswith("trace.")}
     assert traces == {key: _but_why(content(each)) for key, each in live.items() if key[1] in INLINE and key in traces}
     assert len(traces) == len([key for key in live if key[1] in INLINE and key[1].startswith("trace.")])
 
@@ -155,7 +155,7 @@ def test_http_requests_cannot_choose_unknown_models_or_run_a_judge_without_budge
     elsewhere = {"metrics": ["confidence"], "model": f"oobabooga/{server.url}", "budget_usd": 1.0}
     unbounded = {"metrics": ["confidence"]}
     with api(collector) as client:
-        for body, told in (
+        for body, detail in (
             (elsewhere, f"model: oobabooga/{server.url} is none that this collector's configuration names (openai/"),
             (elsewhere | {"dry_run": True}, "judge.fallbacks"),
             (unbounded, "asks a judge; give a budget (--budget USD; budget_usd)"),
@@ -165,7 +165,7 @@ def test_http_requests_cannot_choose_unknown_models_or_run_a_judge_without_budge
                 if path == "/schedules" and "dry_run" in body:
                     assert answer.status_code == 422
                 else:
-                    assert (answer.status_code, told in answer.json()["detail"]) == (400, True), answer.text
+                    assert (answer.status_code, detail in answer.json()["detail"]) == (400, True), answer.text
         assert client.post("/runs", json=unbounded | {"dry_run": True}).status_code == 200
         assert client.get("/schedules").json()["items"] == []
     assert (len(server.requests), start_count(collector)) == (before, known), "no judge call and no run may start"

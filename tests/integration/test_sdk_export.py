@@ -47,17 +47,17 @@ def oldest() -> Path:
 def test_spans_acknowledged_to_the_sdk_survive_a_kill_of_the_collector(
     protocol: str, python: Callable[[], Path], tmp_path: Path
 ) -> None:
-    told = tmp_path / "told.jsonl"
-    told.touch()
+    spans_file = tmp_path / "told.jsonl"
+    spans_file.touch()
     with CollectorProcess(tmp_path) as collector:
         collector.start()
         endpoint = collector.grpc if protocol == "grpc" else collector.http
-        command = [str(python()), sdk_sender.__file__, protocol, endpoint, str(TRACES), str(told)]
+        command = [str(python()), sdk_sender.__file__, protocol, endpoint, str(TRACES), str(spans_file)]
         with subprocess.Popen(command, env=plain_environment()) as application:
             try:
-                collector.until(lambda: len(acknowledged(told)) > 20, "sent something")
+                collector.until(lambda: len(acknowledged(spans_file)) > 20, "sent something")
                 collector.kill()
-                before = len(acknowledged(told))
+                before = len(acknowledged(spans_file))
                 collector.start()
                 application.wait(120)
             finally:
@@ -65,27 +65,27 @@ def test_spans_acknowledged_to_the_sdk_survive_a_kill_of_the_collector(
         assert application.returncode == 0
         collector.until(collector.at_rest, "at rest")
         assert collector.stop() == 0
-        kept = acknowledged(told)
+        kept = acknowledged(spans_file)
         assert len(kept) > before, "no span was acknowledged after the restart"
         with snapshot(collector.data, tmp_path) as database:
             stored = {(trace_id.hex(), span_id.hex()) for trace_id, span_id in stored_spans(database)}
             assert kept - stored == set()
-            assert stored <= spans(told)
+            assert stored <= spans(spans_file)
             assert exported_problems(database, collector.results_file) == []
         scored = {each["trace_id"] for each in collector.results() if each["metric"] == "coherence"}
         assert {trace_id for trace_id, _ in kept} <= scored
 
 
-def acknowledged(told: Path) -> set[tuple[str, str]]:
-    return {tuple(each) for line in lines(told) if line["acknowledged"] for each in line["spans"]}
+def acknowledged(spans_file: Path) -> set[tuple[str, str]]:
+    return {tuple(each) for line in lines(spans_file) if line["acknowledged"] for each in line["spans"]}
 
 
-def spans(told: Path) -> set[tuple[str, str]]:
-    return {tuple(each) for line in lines(told) for each in line["spans"]}
+def spans(spans_file: Path) -> set[tuple[str, str]]:
+    return {tuple(each) for line in lines(spans_file) for each in line["spans"]}
 
 
-def lines(told: Path) -> list[dict[str, Any]]:
-    text = told.read_text()
+def lines(spans_file: Path) -> list[dict[str, Any]]:
+    text = spans_file.read_text()
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 

@@ -70,12 +70,12 @@ def _messages(role: str) -> list[dict[str, Any]]:
 
 def _trace() -> dict[str, Any]:
     who = {"gen_ai__agent__name": HOSTILE, "gen_ai__conversation__id": HOSTILE}
-    said = {"gen_ai__input__messages": _messages("user"), "gen_ai__output__messages": _messages("assistant")}
+    messages = {"gen_ai__input__messages": _messages("user"), "gen_ai__output__messages": _messages("assistant")}
     call = {"gen_ai__tool__call__arguments": {HOSTILE: HOSTILE}, "gen_ai__tool__call__result": HOSTILE}
     tool = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": HOSTILE, **call}
     spans = [
-        _span(1, f"invoke_agent {HOSTILE}", 0, gen_ai__operation__name="invoke_agent", **who, **said),
-        _span(2, f"chat {HOSTILE}", 1, gen_ai__operation__name="chat", gen_ai__request__model=HOSTILE, **said),
+        _span(1, f"invoke_agent {HOSTILE}", 0, gen_ai__operation__name="invoke_agent", **who, **messages),
+        _span(2, f"chat {HOSTILE}", 1, gen_ai__operation__name="chat", gen_ai__request__model=HOSTILE, **messages),
         *(_span(number, f"execute_tool {HOSTILE}", 1, **tool, **who) for number in (3, 4, 5, 6)),
     ]
     scope = {"scope": {"name": HOSTILE}, "spans": spans}
@@ -211,9 +211,9 @@ def test_untrusted_text_cannot_forge_a_log_line() -> None:
 
 def test_errors_in_pipes_contain_no_terminal_codes(files: dict[str, str]) -> None:
     for call in (("config", "check", files["config"]), ("inspect", files["missing"]), ("inspect", files["trace"])):
-        said = _piped(*call).stderr
-        assert MARK in said
-        assert _faults(said.encode()) == []
+        errors = _piped(*call).stderr
+        assert MARK in errors
+        assert _faults(errors.encode()) == []
 
 
 def _piped(*call: str) -> subprocess.CompletedProcess[str]:

@@ -304,13 +304,13 @@ async def test_all_results_reach_a_tls_sink_also_after_a_mistake_is_fixed(
             shutil.copytree(pki / "good", mine, dirs_exist_ok=True)
             sink.always = {}
         await until(lambda: len(sink.evaluations("logs")) == len(_results(tmp_path)))
-        said = _worried(caplog)
+        warnings = _worried(caplog)
     finally:
         await collector.stop()
         await sink.hang_up()
-    assert len(said) == (mistake != "none")
+    assert len(warnings) == (mistake != "none")
     cures = {"an unknown authority": "otlp.certificate", "a wrong token": "headers_env"}
-    assert all(cures.get(mistake, "client_certificate") in line for line in said), said
+    assert all(cures.get(mistake, "client_certificate") in line for line in warnings), warnings
     assert {each["authorization"] for each in sink.headers} == {f"Bearer {TOKEN}"}
     arrived = [each["pandaeval.result.id"] for each in sink.evaluations("logs")]
     assert sorted(arrived) == sorted(each["id"] for each in _results(tmp_path))
@@ -333,8 +333,8 @@ def _results(folder: Path) -> list[dict[str, Any]]:
 
 
 def _worried(caplog: pytest.LogCaptureFixture) -> list[str]:
-    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    return [line for line in said if "otlp.logs" in line]
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    return [line for line in warnings if "otlp.logs" in line]
 
 
 class TestSettings:
@@ -366,10 +366,10 @@ class TestBind:
         with self.run(tmp_path, serving(pki / "good") if tls else {}) as collector:
             collector.launch()
             assert collector.wait(60) == 2
-            said = collector.log()
+            log = collector.log()
         for cure in ("server.token_env", "insecure_bind", "127.0.0.1", *(() if tls else ("server.tls",))):
-            assert cure in said
-        assert ("set server.tls" in said) is not tls
+            assert cure in log
+        assert ("set server.tls" in log) is not tls
 
     @pytest.mark.parametrize("how", ["insecure_bind", "token", "mutual"])
     async def test_a_public_address_is_allowed_with_authentication_or_insecure_bind(

@@ -80,17 +80,17 @@ def _wait_for(collector: CollectorProcess, text: str) -> None:
 
 def test_processor_explains_once_that_no_collector_is_reachable() -> None:
     [port] = free_ports(1)
-    said = _run(_IN_VAIN_MS, code=_APPLICATION, PANDAEVAL_ENDPOINT=f"127.0.0.1:{port}").stderr
-    assert f"the collector at 127.0.0.1:{port} cannot be reached" in said
-    assert "is it running" in said
-    assert "PANDAEVAL_ENDPOINT" in said
-    assert len([line for line in said.splitlines() if "cannot be reached" in line]) == 1
+    stderr = _run(_IN_VAIN_MS, code=_APPLICATION, PANDAEVAL_ENDPOINT=f"127.0.0.1:{port}").stderr
+    assert f"the collector at 127.0.0.1:{port} cannot be reached" in stderr
+    assert "is it running" in stderr
+    assert "PANDAEVAL_ENDPOINT" in stderr
+    assert len([line for line in stderr.splitlines() if "cannot be reached" in line]) == 1
 
 
 class TestWrongPort:
     def test_grpc_to_the_http_port_is_explained(self, collector: CollectorProcess) -> None:
-        said = _run(_IN_VAIN_MS, code=_APPLICATION, PANDAEVAL_ENDPOINT=f"127.0.0.1:{collector.http_port}").stderr
-        assert "is PANDAEVAL_ENDPOINT its gRPC port (4327)?" in said
+        stderr = _run(_IN_VAIN_MS, code=_APPLICATION, PANDAEVAL_ENDPOINT=f"127.0.0.1:{collector.http_port}").stderr
+        assert "is PANDAEVAL_ENDPOINT its gRPC port (4327)?" in stderr
         _wait_for(collector, f"a gRPC client came to 127.0.0.1:{collector.http_port}, which speaks OTLP/HTTP")
         assert "give it the address of server.grpc (port 4327)" in collector.log()
 
@@ -126,8 +126,8 @@ class TestMissingData:
 
 class TestJudge:
     def test_an_unset_variable_of_the_api_key_is_named(self) -> None:
-        said = _said("collector", PANDAEVAL_JUDGE__MODEL="openai/gpt-4o", PANDAEVAL_JUDGE__API_KEY_ENV="MY_KEY")
-        assert "PANDAEVAL_JUDGE__API_KEY_ENV: the environment variable MY_KEY is not set" in said
+        stderr = _said("collector", PANDAEVAL_JUDGE__MODEL="openai/gpt-4o", PANDAEVAL_JUDGE__API_KEY_ENV="MY_KEY")
+        assert "PANDAEVAL_JUDGE__API_KEY_ENV: the environment variable MY_KEY is not set" in stderr
 
     @_needs_litellm
     @pytest.mark.parametrize(
@@ -148,14 +148,14 @@ class TestJudge:
         assert "judge_failed" in done.stdout
 
     def test_unknown_embedders_and_metrics_get_suggestions(self) -> None:
-        said = _said("collector", PANDAEVAL_EMBEDDING__MODEL="multilingul", PANDAEVAL_METRICS__ENABLED="[coherense]")
-        assert '"multilingul" is not an embedder; did you mean multilingual?' in said
-        assert "coherense: unknown metric; did you mean coherence?" in said
+        stderr = _said("collector", PANDAEVAL_EMBEDDING__MODEL="multilingul", PANDAEVAL_METRICS__ENABLED="[coherense]")
+        assert '"multilingul" is not an embedder; did you mean multilingual?' in stderr
+        assert "coherense: unknown metric; did you mean coherence?" in stderr
 
 
 def test_an_unknown_metric_is_reported_with_its_option_or_key(tmp_path: Path) -> None:
-    said = _said("evaluate", _RECORDING, "--metrics", "coherense")
-    assert said == "--metrics: coherense: unknown metric; did you mean coherence?\n"
+    stderr = _said("evaluate", _RECORDING, "--metrics", "coherense")
+    assert stderr == "--metrics: coherense: unknown metric; did you mean coherence?\n"
     path = tmp_path / "config.yaml"
     path.write_text("metrics:\n  enabled: [coherense]\n")
     assert "metrics.enabled[0]: coherense: unknown metric" in _said("evaluate", _RECORDING, "--config", path)
@@ -164,12 +164,12 @@ def test_an_unknown_metric_is_reported_with_its_option_or_key(tmp_path: Path) ->
 def test_errors_in_a_yaml_config_have_line_and_column(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("close:\n  quiet: 10s\n idle: 3m\n")
-    said = _said("collector", "--config", path)
-    assert f"{path}:3:2: is not valid YAML" in said
+    stderr = _said("collector", "--config", path)
+    assert f"{path}:3:2: is not valid YAML" in stderr
     path.write_text("close:\n  quit: 10s\n  idle: ten minutes\n")
-    said = _said("collector", "--config", path)
-    assert f"{path}:2:3 close.quit: unknown key; did you mean quiet?" in said
-    assert f"{path}:3:9 close.idle" in said
+    stderr = _said("collector", "--config", path)
+    assert f"{path}:2:3 close.quit: unknown key; did you mean quiet?" in stderr
+    assert f"{path}:3:9 close.idle" in stderr
 
 
 class TestUnreadableFile:
@@ -182,8 +182,8 @@ class TestUnreadableFile:
     def test_a_file_without_traces_is_reported_with_the_expected_format(self, tmp_path: Path) -> None:
         path = tmp_path / "notes.txt"
         path.write_text("hello\n")
-        said = _said("evaluate", path)
-        assert "no traces found. Expected OTLP/JSON lines" in said
+        stderr = _said("evaluate", path)
+        assert "no traces found. Expected OTLP/JSON lines" in stderr
 
     def test_an_unreadable_file_changes_only_the_exit_code_for_other_files(self, tmp_path: Path) -> None:
         path = tmp_path / "notes.txt"
@@ -209,9 +209,9 @@ def test_a_started_collector_logs_the_address_of_the_page(collector: CollectorPr
 
 
 def test_a_port_in_use_is_reported_with_the_setting(collector: CollectorProcess, tmp_path: Path) -> None:
-    said = _said("collector", **{**collector.settings, "PANDAEVAL_DATA": str(tmp_path / "other")})
-    assert "is already in use, perhaps by another collector: stop that one, or set server." in said
-    assert "PANDAEVAL_SERVER__" in said
+    stderr = _said("collector", **{**collector.settings, "PANDAEVAL_DATA": str(tmp_path / "other")})
+    assert "is already in use, perhaps by another collector: stop that one, or set server." in stderr
+    assert "PANDAEVAL_SERVER__" in stderr
 
 
 def test_demo_reports_an_unwritable_keep_path(tmp_path: Path) -> None:
@@ -219,8 +219,8 @@ def test_demo_reports_an_unwritable_keep_path(tmp_path: Path) -> None:
 
 
 def test_a_judged_metric_without_a_judge_is_explained() -> None:
-    said = _said("evaluate", _RECORDING, "--metrics", "coherence,confidence")
-    assert said == "confidence: a judge has to be asked; name one with --model, or set judge.model\n"
+    stderr = _said("evaluate", _RECORDING, "--metrics", "coherence,confidence")
+    assert stderr == "confidence: a judge has to be asked; name one with --model, or set judge.model\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")
@@ -251,8 +251,8 @@ def test_config_commands_accept_the_file_as_argument_or_option(tmp_path: Path) -
     file = tmp_path / "pandaeval.yaml"
     file.write_text("server: {grpc: {endpoint: 127.0.0.1:4327}}")
     for arguments in (("check", file), ("show", "--config", file)):
-        said = _said("config", *arguments)
-        assert 'server.grpc: {"endpoint": "127.0.0.1:4327"} is not an address; write HOST:PORT, such as' in said
+        stderr = _said("config", *arguments)
+        assert 'server.grpc: {"endpoint": "127.0.0.1:4327"} is not an address; write HOST:PORT, such as' in stderr
 
 
 def test_an_unwritable_results_file_is_reported_with_its_setting(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ class Equivalents:
     """``[[kind]]``: changes within ``pattern``. ``[[equivalent]]``: a changed line of a ``function``."""
 
     def __init__(self, file: Path) -> None:
-        said = tomllib.loads(file.read_text())
-        self._kinds = [re.compile(each["pattern"]) for each in said.get("kind", ())]
+        document = tomllib.loads(file.read_text())
+        self._kinds = [re.compile(each["pattern"]) for each in document.get("kind", ())]
         self._lines = {
-            (each["function"], _one_blank(line)) for each in said.get("equivalent", ()) for line in each["lines"]
+            (each["function"], _one_blank(line)) for each in document.get("equivalent", ()) for line in each["lines"]
         }
 
     def has(self, function: str, difference: str) -> bool:

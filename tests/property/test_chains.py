@@ -68,10 +68,10 @@ def conversations(draw: st.DrawFn) -> list[Turn]:
         gives = draw(st.lists(st.sampled_from(IDS), max_size=2, unique=True))
         continues = draw(st.sampled_from(["", *IDS]))
         session = draw(st.sampled_from([None, None, None, "named", "other"]))
-        told = draw(st.sampled_from(CONVERSATIONS)) if "told" in kinds else ()
-        if "responses" not in kinds or (told and draw(st.booleans())):
+        conversation = draw(st.sampled_from(CONVERSATIONS)) if "told" in kinds else ()
+        if "responses" not in kinds or (conversation and draw(st.booleans())):
             gives, continues, session = [], "", None
-        found.append(Turn(number, draw(st.integers(0, 9)), tuple(gives), continues, session, told))
+        found.append(Turn(number, draw(st.integers(0, 9)), tuple(gives), continues, session, conversation))
     return found
 
 
@@ -193,13 +193,13 @@ def test_the_last_message_on_each_trace_gives_the_session_of_a_file_run(
     """Examples share a store. ``words``: messages, and whether each waits."""
     line, number = Line(owner.reads, Evaluator(WordEmbedder(), EvaluatorSettings())), next(EXAMPLE)
     waiting: list[Handed] = []
-    told = [each.of(number) for each, _ in words]
-    for each, (_, waits) in zip(told, words, strict=True):
+    messages = [each.of(number) for each, _ in words]
+    for each, (_, waits) in zip(messages, words, strict=True):
         waiting.append(each.handed())
-        if not waits or each is told[-1]:
+        if not waits or each is messages[-1]:
             owner.commit(line.adopt(waiting).changes).result()
             waiting = []
-    last = {each.link().order: each for each in {each.number: each for each in told}.values()}
+    last = {each.link().order: each for each in {each.number: each for each in messages}.values()}
     file = Forward((each.link() for each in last.values()), list)
     expected = {last[order].trace_id: file.session(last[order].link()) for order in sorted(last)}
     found = owner.reads.session_of([*expected])

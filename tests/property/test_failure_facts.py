@@ -53,15 +53,15 @@ def test_judge_facts_agree_with_limits_response_and_outcome(
     subject: Trace = trace(answer=answer, calls=calls)
     if secrets:
         subject = redacted(subject)
-    told, limit = told_in(pack(subject, b"s" * 32).text), completion_limit(subject)
+    facts, limit = told_in(pack(subject, b"s" * 32).text), completion_limit(subject)
     numbers = [number for number, each in enumerate(subject.tool_calls, 1) if failed(each)]
     unseen = sum(each.error is None and each.result is None for each in subject.tool_calls)
-    assert told.get("failed tool calls", []) == numbers
-    assert ("failed tool calls" in told) is (bool(numbers) or not unseen), "0 is shown only if all results are known"
-    lost = told.get("failed, and no later call made up for it", [])
+    assert facts.get("failed tool calls", []) == numbers
+    assert ("failed tool calls" in facts) is (bool(numbers) or not unseen), "0 is shown only if all results are known"
+    lost = facts.get("failed, and no later call made up for it", [])
     assert set(limit.calls) <= set(lost) <= set(numbers)
     doubtful = [number for number, each in enumerate(subject.tool_calls, 1) if failure_sign(each) is FailureSign.UNSURE]
-    assert told.get("results that may tell of a failure, or not", []) == doubtful
+    assert facts.get("results that may tell of a failure, or not", []) == doubtful
     ended = response(subject)
     if limit.best < 1.0 and isinstance(ended, Score):
         assert ended.value < 1.0, "a run with a limited verdict must not have a full response score"

@@ -83,9 +83,9 @@ def log_records(draw: st.DrawFn) -> LogRecord:
 
 def chunk(items: Iterable[OtlpSpan | LogRecord], logs: bool) -> tuple[bool, bytes]:
     if logs:
-        told = ExportLogsServiceRequest()
-        told.resource_logs.add().scope_logs.add().log_records.extend(items)  # type: ignore[arg-type]
-        return True, told.SerializeToString()
+        log_request = ExportLogsServiceRequest()
+        log_request.resource_logs.add().scope_logs.add().log_records.extend(items)  # type: ignore[arg-type]
+        return True, log_request.SerializeToString()
     request = ExportTraceServiceRequest()
     request.resource_spans.add().scope_spans.add().spans.extend(items)  # type: ignore[arg-type]
     return False, request.SerializeToString()
@@ -243,7 +243,7 @@ def test_tool_calls_are_read_once_and_in_order_from_spans_and_messages(
     assert trace.output == "done"
 
 
-def played(steps: list[list[tuple[str, int]]], told: Told) -> Trace:
+def played(steps: list[list[tuple[str, int]]], recording: Told) -> Trace:
     """Return an agent trace; call n returns n."""
     spans = Spans()
     agent = spans.agent()
@@ -252,28 +252,28 @@ def played(steps: list[list[tuple[str, int]]], told: Told) -> Trace:
     number = 0
     for at, step in enumerate(steps):
         requests = [
-            ToolRequest(name, {"n": n}, {"none": "", "unique": f"c{at}.{i}", "repeated": f"call_{i}"}[told.ids])
+            ToolRequest(name, {"n": n}, {"none": "", "unique": f"c{at}.{i}", "repeated": f"call_{i}"}[recording.ids])
             for i, (name, n) in enumerate(step)
         ]
-        parts: list[Part] = list(requests) if told.in_outputs else []
-        spans.llm(agent, _given(told, history, new), says("wait", *parts))
+        parts: list[Part] = list(requests) if recording.in_outputs else []
+        spans.llm(agent, _given(recording, history, new), says("wait", *parts))
         new = []
         for request in requests:
-            if told.on_spans:
-                _run(spans, agent, request, number, told)
+            if recording.on_spans:
+                _run(spans, agent, request, number, recording)
             new.append(gives(number, request.id))
             number += 1
         history += [says("wait", *requests), *new]
-    spans.llm(agent, _given(told, history, new), "done")
+    spans.llm(agent, _given(recording, history, new), "done")
     return trace_of(spans(), "digest", Closing())
 
 
-def _given(told: Told, history: list[Message], new: list[Message]) -> list[Message]:
-    return {"whole": history, "new": new, "none": [user("go")]}[told.history]
+def _given(recording: Told, history: list[Message], new: list[Message]) -> list[Message]:
+    return {"whole": history, "new": new, "none": [user("go")]}[recording.history]
 
 
-def _run(spans: Spans, agent: Span, request: ToolRequest, number: int, told: Told) -> None:
-    fields: dict[str, Any] = {"tool_call_id": request.id} if told.span_ids else {}
-    if told.span_results:
+def _run(spans: Spans, agent: Span, request: ToolRequest, number: int, recording: Told) -> None:
+    fields: dict[str, Any] = {"tool_call_id": request.id} if recording.span_ids else {}
+    if recording.span_results:
         fields["result"] = number
-    spans.tool(agent, request.name, request.arguments if told.span_arguments else None, **fields)
+    spans.tool(agent, request.name, request.arguments if recording.span_arguments else None, **fields)

@@ -161,11 +161,11 @@ def test_request_ids_and_times_in_results_are_ignored(asked: list[tuple[str, Any
     def answered(beside: dict[str, int]) -> list[tuple[str, Any, Any]]:
         return [(name, arguments, {"rows": [result], **beside}) for name, arguments, result in asked]
 
-    told = [
+    varying_calls = [
         (name, arguments, {**result, "request_id": number, "updated_at": -number, "latency_ms": number})
         for (name, arguments, result), number in zip(answered({}), numbers, strict=False)
     ]
-    assert tool_loop(sequence(told)) == tool_loop(sequence(answered({})))
+    assert tool_loop(sequence(varying_calls)) == tool_loop(sequence(answered({})))
 
 
 @given(asked=asked, spelling=st.sampled_from([{"": ""}, {"filter": None}, {"tags": []}, {"by": {"": ""}}]))

@@ -31,8 +31,8 @@ def ask_anything(schema: BaseSchema, examples: int) -> int:
 
 def _can_be_wrong(operation: APIOperation) -> bool:
     """Return whether an invalid value exists; any text is a valid ID."""
-    told = operation.definition.raw
-    return "requestBody" in told or any(each["in"] == "query" for each in told.get("parameters", ()))
+    definition = operation.definition.raw
+    return "requestBody" in definition or any(each["in"] == "query" for each in definition.get("parameters", ()))
 
 
 def _ask(operation: APIOperation, mode: GenerationMode, examples: int) -> None:

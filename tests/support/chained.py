@@ -42,10 +42,10 @@ def turn(
         call = Span(trace_id=trace_id, span_id=_id(number, index + 1), parent_span_id=root.span_id, name="chat m")
         call.start_time_unix_nano = now + (10 * index + 1) * _MS
         call.end_time_unix_nano = call.start_time_unix_nano + 9 * _MS
-        says: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **content}
-        says |= {"gen_ai.response.id": response} if response else {}
-        says |= {"gen_ai.request.previous_response.id": continues} if continues and not index else {}
-        _tell(call, says)
+        attributes: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **content}
+        attributes |= {"gen_ai.response.id": response} if response else {}
+        attributes |= {"gen_ai.request.previous_response.id": continues} if continues and not index else {}
+        _tell(call, attributes)
         spans.append(call)
     root.end_time_unix_nano = spans[-1].end_time_unix_nano + _MS
     named = {"gen_ai.conversation.id": session} if session is not None else {}
@@ -65,8 +65,8 @@ def exchange(number: int) -> list[tuple[str, str]]:
     ]
 
 
-def _messages(*said: tuple[str, str]) -> str:
-    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in said])
+def _messages(*messages: tuple[str, str]) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in messages])
 
 
 def _tell(span: Span, attributes: dict[str, Any]) -> None:

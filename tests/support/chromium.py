@@ -155,8 +155,8 @@ class Page:
             ("mouseMoved", end),
             ("mouseReleased", end),
         ):
-            said = {"x": box[0] + box[2] * share, "y": box[1], "button": "left", "clickCount": 1, "buttons": 1}
-            self._call("Input.dispatchMouseEvent", type=kind, **said)
+            event = {"x": box[0] + box[2] * share, "y": box[1], "button": "left", "clickCount": 1, "buttons": 1}
+            self._call("Input.dispatchMouseEvent", type=kind, **event)
 
     def resize(self, width: int, height: int) -> None:
         self._call(

@@ -68,9 +68,9 @@ def tool_correctness(record: Record) -> Json:
     if not called and not record.tools:
         return {**NOTHING_NAMED, "reason": "Neither calls nor tools were captured.", "score": None}
     wrong = len(missing) + len(strange)
-    said = f"Missing: {', '.join(missing) or 'none'}; not for this task: {', '.join(strange) or 'none'}."
+    reason = f"Missing: {', '.join(missing) or 'none'}; not for this task: {', '.join(strange) or 'none'}."
     score = max(0.0, 0.5 - 0.1 * wrong) if wrong else 1.0
-    return {"missing": missing, "excess": [], "wrong": strange, "reason": said, "score": score}
+    return {"missing": missing, "excess": [], "wrong": strange, "reason": reason, "score": score}
 
 
 def argument_correctness(record: Record) -> Json:
@@ -79,11 +79,13 @@ def argument_correctness(record: Record) -> Json:
     verdicts = []
     for number in (int(each["call"]) for each in record.given.get("tool_calls", ())):
         results = [step.result for step in steps.values() if step.number < number]
-        told = steps[number].arguments if number in steps else ""  # a repeated call was checked at its first occurrence
-        odd = sorted(strange(told, " ".join([record.context, record.task, *results])))
-        said = f"Shown nowhere before: {', '.join(odd)[:200]}." if odd else "All values were shown before."
+        arguments = (
+            steps[number].arguments if number in steps else ""
+        )  # a repeated call was checked at its first occurrence
+        odd = sorted(strange(arguments, " ".join([record.context, record.task, *results])))
+        reason = f"Shown nowhere before: {', '.join(odd)[:200]}." if odd else "All values were shown before."
         wrong = "unknown" if NOT_CAPTURED in results else "no"
-        verdicts.append({"call": number, "reason": said, "verdict": wrong if odd else "yes"})
+        verdicts.append({"call": number, "reason": reason, "verdict": wrong if odd else "yes"})
     return {"verdicts": verdicts, "reason": "As told for each call."}
 
 

@@ -113,10 +113,12 @@ class Record:
 
 
 def _step(head: re.Match[str], body: str) -> Step:
-    told = re.search(r"^arguments: (.*)$", body, re.MULTILINE)
+    arguments = re.search(r"^arguments: (.*)$", body, re.MULTILINE)
     result = body.partition("\nresult: ")[2].strip()
     failed = re.search(r"^FAILED: (.*)$", body, re.MULTILINE)
-    return Step(int(head[1]), head[2], told[1] if told else NOT_CAPTURED, result or (failed[1] if failed else ""))
+    return Step(
+        int(head[1]), head[2], arguments[1] if arguments else NOT_CAPTURED, result or (failed[1] if failed else "")
+    )
 
 
 def read(messages: Sequence[Mapping[str, str]]) -> Record:

@@ -115,12 +115,12 @@ def cut(recorded: Recorded, cuts: int, seed: int, scratch: Path, start_each: int
 
 
 def _look(left: Path, recorded: Recorded, owed: set[SpanKey], found: Cuts) -> list[str]:
-    told = Told(recorded.told.sent, owed, sessions=recorded.told.sessions)
+    deliveries = Told(recorded.told.sent, owed, sessions=recorded.told.sessions)
     problems = [_LOST] if owed else []
     if (left / "data/pandaeval.db").exists():
         with snapshot(left / "data", left / "scratch") as database:
             if database.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'results'").fetchone()[0]:
-                problems = problems_of(told, database) + _short(left / "results.jsonl", database)
+                problems = problems_of(deliveries, database) + _short(left / "results.jsonl", database)
                 problems += series_problems(database) if _is_counted(database) else []
     others = [each for each in problems if _LOST not in each]
     found.lossy += len(problems) > len(others)

@@ -58,20 +58,20 @@ def leave(folder: Path) -> Left:
     loop, composer = SteppedLoop(), Composer(3, sessions=2)
     life = _life(loop, folder / "data")
     _run(life, loop, life.start())
-    told: set[tuple[bytes, bytes]] = set()
+    span_keys: set[tuple[bytes, bytes]] = set()
     acknowledged: dict[str, set[tuple[bytes, bytes]]] = {}
     for state in STATES:
         for number in range(_TRACES):
             trace = composer.trace(3 + number)
             _run(life, loop, life.begin(life.pipeline.traces(trace.request().SerializeToString())))
-            told |= {(span.trace_id, span.span_id) for span in trace.spans}
+            span_keys |= {(span.trace_id, span.span_id) for span in trace.spans}
             if number == _TRACES // 2:
                 loop.advance(11.0)  # the traces sent so far are decided
                 _commit(life, loop)
         if state == "middle":
             life.store.checkpoint()
         shutil.copytree(folder / "data", folder / state)
-        acknowledged[state] = set(told)
+        acknowledged[state] = set(span_keys)
     life.bury()
     loop.close()
     expected: dict[str, Results] = {}
@@ -121,7 +121,7 @@ _SIGNS = {
 def _wrong(data: Path, left: Left, state: str, how: str) -> list[str]:
     expected, found = left.expected[state], _results(data)
     problems = []
-    wrong = [key for key, said in found.items() if said[1] is not None and expected.get(key) != said]
+    wrong = [key for key, result in found.items() if result[1] is not None and expected.get(key) != result]
     if wrong and how != "put aside":
         first = min(wrong)
         problems.append(

@@ -33,7 +33,7 @@ class Day:
     problems: list[str] = field(default_factory=list)
 
 
-def run(folder: Path, seed: int, minutes: float, pictures: Path | None, tell: Callable[[str], None]) -> Day:
+def run(folder: Path, seed: int, minutes: float, pictures: Path | None, print_line: Callable[[str], None]) -> Day:
     """Run a day. ``folder``: empty."""
     found, plan = Day(), Plan(minutes)
     with day_systems(folder) as home:
@@ -41,7 +41,7 @@ def run(folder: Path, seed: int, minutes: float, pictures: Path | None, tell: Ca
         with Agents(home.beside.grpc, home.collector.grpc, seed, pause) as agents, Camera(pictures, folder) as camera:
             began = time.time()
             watch = Watch(home, agents, plan, began)
-            _live(plan, _events(home, agents, plan), watch, camera, tell)
+            _live(plan, _events(home, agents, plan), watch, camera, print_line)
             agents.stop()
             found.problems += watch.unplanned + _tried(lambda: _rest(home, agents, found))
             found.problems += camera.end(home, agents)
@@ -82,7 +82,7 @@ def _live(
     events: list[tuple[float, Callable[[], object]]],
     watch: Watch,
     camera: Camera,
-    tell: Callable[[str], None],
+    print_line: Callable[[str], None],
 ) -> None:
     """Run each event at its time, and check everything once a tick."""
     began, look_at = watch.began, plan.tick
@@ -93,7 +93,7 @@ def _live(
             look_at = (now // plan.tick + 1) * plan.tick
             made = watch.look()
             camera.look(watch, made)
-            tell(_line(made))
+            print_line(_line(made))
         time.sleep(0.2)
 
 

@@ -104,21 +104,21 @@ def perform(tracer: Tracer, script: Script, agent: str) -> str:
         return f"{root.get_span_context().trace_id:032x}"
 
 
-def _converse(tracer: Tracer, script: Script, said: list[dict[str, Any]]) -> None:
+def _converse(tracer: Tracer, script: Script, messages: list[dict[str, Any]]) -> None:
     for number, call in enumerate(script.calls):
         named = {"type": "tool_call", "id": f"call_{number}", "name": call.tool, "arguments": call.given}
         asks = {"role": "assistant", "parts": [named]}
-        _model(tracer, said, asks)
+        _model(tracer, messages, asks)
         came = _tool(tracer, call, f"call_{number}")
         part = {"type": "tool_call_response", "id": f"call_{number}", "result": came}
-        said = [*said, asks, {"role": "tool", "parts": [part]}]
-    _model(tracer, said, _text("assistant", str(script.answer)))
+        messages = [*messages, asks, {"role": "tool", "parts": [part]}]
+    _model(tracer, messages, _text("assistant", str(script.answer)))
 
 
-def _model(tracer: Tracer, said: Sequence[dict[str, Any]], answer: dict[str, Any] | None, error: str = "") -> None:
+def _model(tracer: Tracer, messages: Sequence[dict[str, Any]], answer: dict[str, Any] | None, error: str = "") -> None:
     with tracer.start_as_current_span("chat small-1", kind=SpanKind.CLIENT) as span:
         span.set_attributes({"gen_ai.operation.name": "chat", "gen_ai.request.model": "small-1"})
-        span.set_attribute("gen_ai.input.messages", json.dumps(said))
+        span.set_attribute("gen_ai.input.messages", json.dumps(messages))
         span.set_attributes({"gen_ai.usage.input_tokens": 60, "gen_ai.usage.output_tokens": 20})
         if answer is not None:
             span.set_attribute("gen_ai.output.messages", json.dumps([answer]))

@@ -138,10 +138,10 @@ class Watch:
     # -- MCP -----------------------------------------------------------------------------------------------------
 
     def _mcp(self, made: Minute, now: float) -> Iterator[str]:
-        told = self.home.tool("incidents", limit=50)
+        answer = self.home.tool("incidents", limit=50)
         for label in _GRAVE:
             wanted = made.incidents.get(label, 0)
-            found = re.search(rf"^\w+ {label.replace('_', ' ')}\b[^(\n]*\(\w+; (\d+) run", told, re.MULTILINE)
+            found = re.search(rf"^\w+ {label.replace('_', ' ')}\b[^(\n]*\(\w+; (\d+) run", answer, re.MULTILINE)
             if (shown := int(found[1]) if found else 0) < wanted:
                 yield f"MCP has {shown} runs of {label}, the page {wanted}"
         worst = self.home.tool("worst_sessions", limit=5)

@@ -52,17 +52,17 @@ def module(name: str) -> list[str]:
 def check(name: str, *arguments: object) -> None:
     """Run ``python -m name`` in this process, or skip if missing."""
     module(name)
-    said, code = io.StringIO(), None
+    output, code = io.StringIO(), None
     with (
         mock.patch.object(sys, "argv", [name, *map(str, arguments)]),
-        contextlib.redirect_stdout(said),
-        contextlib.redirect_stderr(said),
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(output),
     ):
         try:
             runpy.run_module(name, run_name="__main__", alter_sys=True)
         except SystemExit as ended:
             code = ended.code
-    assert not code, f"{name} ended with {code}\n{said.getvalue()}"
+    assert not code, f"{name} ended with {code}\n{output.getvalue()}"
 
 
 def program(name: str) -> str:

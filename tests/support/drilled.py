@@ -70,11 +70,16 @@ def _read(parts: Sequence[Part]) -> Trace:
 
 
 def _turn(
-    number: int, turn: int, history: list[Any], said: str, calls: Sequence[tuple[str, dict[str, Any], Any]], answer: str
+    number: int,
+    turn: int,
+    history: list[Any],
+    question: str,
+    calls: Sequence[tuple[str, dict[str, Any], Any]],
+    answer: str,
 ) -> bytes:
     trace_id = f"{number + 1:016x}{turn + 1:016x}"
     span = partial(_span, trace_id, f"session-{number}", (number * 1000 + turn * 100) * 10**9)
-    messages = [*history, _text("user", said)]
+    messages = [*history, _text("user", question)]
     spans = []
     for at, (name, arguments, result) in enumerate(calls):
         call_id = f"call_{number}_{at}"
@@ -90,7 +95,7 @@ def _turn(
     root = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": "desk",
-        "gen_ai.input.messages": json.dumps([_text("user", said)]),
+        "gen_ai.input.messages": json.dumps([_text("user", question)]),
         "gen_ai.output.messages": json.dumps([{**_text("assistant", answer), "finish_reason": "stop"}]),
     }
     spans.append(span(1, 0, "invoke_agent desk", root, length=end + 2))

@@ -31,9 +31,9 @@ def trace(
     for key, value in (("gen_ai.agent.name", "desk"), ("gen_ai.conversation.id", session)):
         if value is not None:
             root.attributes.add(key=key).value.string_value = value
-    said = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": message("user", asks)}
-    said["gen_ai.output.messages"] = message("assistant", answer)
-    spans = [span(trace_id, 1, root.span_id, "chat m", start + MS, 50, said)]
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": message("user", asks)}
+    attributes["gen_ai.output.messages"] = message("assistant", answer)
+    spans = [span(trace_id, 1, root.span_id, "chat m", start + MS, 50, attributes)]
     if result is not None or not captured:
         called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find_ferry"}
         called |= {"gen_ai.tool.call.arguments": "{}"}
@@ -58,10 +58,10 @@ def message(role: str, text: str) -> str:
 
 def with_last_word(of: MadeTrace, answer: str) -> MadeTrace:
     """Add a late final model call."""
-    said = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": message("user", "And now?")}
-    said["gen_ai.output.messages"] = message("assistant", answer)
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": message("user", "And now?")}
+    attributes["gen_ai.output.messages"] = message("assistant", answer)
     start = of.spans[-1].start_time_unix_nano + 80 * MS
-    return replace(of, spans=(span(of.trace_id, 9, of.spans[-1].span_id, "chat m", start, 5, said),))
+    return replace(of, spans=(span(of.trace_id, 9, of.spans[-1].span_id, "chat m", start, 5, attributes),))
 
 
 def called_again(call: Span, number: int) -> Span:

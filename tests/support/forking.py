@@ -63,10 +63,10 @@ def apart(tracing: TracerProvider, seed: int) -> str:
 
 def report(tracing: TracerProvider, telemetry: Recording, taken: set[str], traces: list[str]) -> None:
     tracing.shutdown()
-    said = {"pid": os.getpid(), "traces": traces, "taken": sorted(taken), "balance": telemetry.balance()}
-    said["dropped_traces"] = telemetry.of("traces", "dropped")
-    said |= {outcome: telemetry.of("spans", outcome) for outcome in ("acknowledged", "dropped", "rejected")}
-    os.write(1, json.dumps(said).encode() + b"\n")
+    summary = {"pid": os.getpid(), "traces": traces, "taken": sorted(taken), "balance": telemetry.balance()}
+    summary["dropped_traces"] = telemetry.of("traces", "dropped")
+    summary |= {outcome: telemetry.of("spans", outcome) for outcome in ("acknowledged", "dropped", "rejected")}
+    os.write(1, json.dumps(summary).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -142,21 +142,21 @@ def broken_cycles(n: int) -> Spans:
 def turns(n: int) -> Spans:
     spans = Spans()
     agent = spans.agent()
-    said: list[Any] = []
+    history: list[Any] = []
     for i in range(n):
-        said = [*said[-20:], user(f"question {i} about order {i * 7}")]
-        spans.llm(agent, said, f"answer {i}: it costs {i * 1.5:.2f} EUR")
-        said.append(says(f"answer {i}: it costs {i * 1.5:.2f} EUR"))
+        history = [*history[-20:], user(f"question {i} about order {i * 7}")]
+        spans.llm(agent, history, f"answer {i}: it costs {i * 1.5:.2f} EUR")
+        history.append(says(f"answer {i}: it costs {i * 1.5:.2f} EUR"))
     return spans
 
 
 def growing_history(n: int) -> Spans:
     spans = Spans()
     agent = spans.agent(input=(user("go"),), output=(says("Done with 12.50 EUR."),))
-    said: list[Any] = [user("go")]
+    history: list[Any] = [user("go")]
     for i in range(n):
-        spans.llm(agent, tuple(said), f"step {i} gives {i * 3}")
-        said += [says(f"step {i} gives {i * 3}"), gives({"v": i * 11}, str(i))]
+        spans.llm(agent, tuple(history), f"step {i} gives {i * 3}")
+        history += [says(f"step {i} gives {i * 3}"), gives({"v": i * 11}, str(i))]
     return spans
 
 

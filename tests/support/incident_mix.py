@@ -25,13 +25,13 @@ def mix(crashes: int = 60) -> ExportTraceServiceRequest:
             None,
             error="400 too long for this model",
         )
-    for tool, asked, said in (
+    for tool, asked, answer in (
         ("send_reminder", "Remind my customer.", "The reminder has been sent to your customer."),
         ("cancel_order", "Cancel my order.", "Your order has been cancelled."),
         ("update_address", "Change my address.", "Your address has been updated."),
     ):
         failed = (tool, {"id": "4711"}, None, f"{tool} is not allowed")
-        _run(request, "support_desk", tool, asked, said, [failed])
+        _run(request, "support_desk", tool, asked, answer, [failed])
     again = ("search_help", {"q": "opening hours"}, {"found": []}, "")
     _run(request, "order_desk", "loop", "When are you open?", "I could not find that.", [again] * 5)
     return request
@@ -50,13 +50,17 @@ def _run(
     _put(held.resource, {"service.name": f"{agent}-service"})
     spans = held.scope_spans.add().spans
     trace_id, root, start = os.urandom(16), os.urandom(8), time.time_ns() - 4_000_000_000
-    said = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent, "gen_ai.conversation.id": session}
-    said["gen_ai.input.messages"] = _messages(("user", asked))
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": agent,
+        "gen_ai.conversation.id": session,
+    }
+    attributes["gen_ai.input.messages"] = _messages(("user", asked))
     if answer is not None:
-        said["gen_ai.output.messages"] = _messages(("assistant", answer))
+        attributes["gen_ai.output.messages"] = _messages(("assistant", answer))
     made = spans.add(trace_id=trace_id, span_id=root, name=f"invoke_agent {agent}")
     made.start_time_unix_nano, made.end_time_unix_nano = start, start + 3_000_000_000
-    _put(made, said)
+    _put(made, attributes)
     if error:
         made.status.code, made.status.message = Status.STATUS_CODE_ERROR, error
     for number, (tool, given, came, broke) in enumerate(calls):

@@ -79,8 +79,8 @@ def rubric_of(body: Mapping[str, Any]) -> str:
 
 
 def question_of(body: Mapping[str, Any]) -> str:
-    told = [text_of(message) for message in body["messages"] if message["role"] == "user"]
-    return "\n\n".join([told[0].rpartition(CRITERIA)[2], *told[2:3]])
+    texts = [text_of(message) for message in body["messages"] if message["role"] == "user"]
+    return "\n\n".join([texts[0].rpartition(CRITERIA)[2], *texts[2:3]])
 
 
 def verdict(body: Mapping[str, Any], **fields: Any) -> str:
@@ -101,9 +101,9 @@ def parrot(number: int, body: dict[str, Any]) -> JudgeAnswer:
     return JudgeAnswer(verdict(body, confidence=float(ordered[1]) if ordered else 0.31))
 
 
-def always(say: JudgeAnswer | Callable[[dict[str, Any]], JudgeAnswer]) -> Behave:
+def always(answer: JudgeAnswer | Callable[[dict[str, Any]], JudgeAnswer]) -> Behave:
     """Return the same answer for every request."""
-    return lambda number, body: say(body) if callable(say) else say
+    return lambda number, body: answer(body) if callable(answer) else answer
 
 
 FAULTS: Mapping[str, Behave] = {
@@ -227,50 +227,52 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
         owner = cast(_Http, self.server).owner
-        say = owner.took(body)
+        answer = owner.took(body)
         try:
-            self._say(say, body, _message if self.path.endswith("/messages") else _completion)
+            self._say(answer, body, _message if self.path.endswith("/messages") else _completion)
         except OSError:
             self.close_connection = True  # the client has gone, which some faults cause
         finally:
             owner.left()
 
-    def _say(self, say: JudgeAnswer, body: dict[str, Any], wire: Callable[[JudgeAnswer, dict[str, Any]], Any]) -> None:
-        time.sleep(say.hang_s)
-        content = say.raw if say.raw is not None else json.dumps(wire(say, body)).encode()
-        self.send_response(say.status)
+    def _say(
+        self, answer: JudgeAnswer, body: dict[str, Any], wire: Callable[[JudgeAnswer, dict[str, Any]], Any]
+    ) -> None:
+        time.sleep(answer.hang_s)
+        content = answer.raw if answer.raw is not None else json.dumps(wire(answer, body)).encode()
+        self.send_response(answer.status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(content)))
-        for name, value in say.headers.items():
+        for name, value in answer.headers.items():
             self.send_header(name, value)
         self.end_headers()
-        if say.reset:
+        if answer.reset:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             os.close(self.connection.detach())  # close() is not enough: file objects keep the socket open
             self.close_connection = True
             return
-        if not say.drip_s:
+        if not answer.drip_s:
             self.wfile.write(content)
             return
         for byte in content:
             self.wfile.write(bytes((byte,)))
             self.wfile.flush()
-            time.sleep(say.drip_s)
+            time.sleep(answer.drip_s)
 
     def log_message(self, format: str, *args: object) -> None:
         pass
 
 
-def _message(say: JudgeAnswer, body: Mapping[str, Any]) -> dict[str, Any]:
-    usage = {"input_tokens": 40, "output_tokens": 40, **say.usage}
-    words = [{"type": "text", "text": say.text}]
+def _message(answer: JudgeAnswer, body: Mapping[str, Any]) -> dict[str, Any]:
+    usage = {"input_tokens": 40, "output_tokens": 40, **answer.usage}
+    words = [{"type": "text", "text": answer.text}]
     about = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "stop_reason": "end_turn"}
     return {**about, "content": words, "usage": usage}
 
 
-def _completion(say: JudgeAnswer, body: Mapping[str, Any]) -> dict[str, Any]:
-    if say.status != 200:
-        return {"error": {"message": say.error, "type": "server_error", "param": None, "code": None}}
+def _completion(answer: JudgeAnswer, body: Mapping[str, Any]) -> dict[str, Any]:
+    if answer.status != 200:
+        return {"error": {"message": answer.error, "type": "server_error", "param": None, "code": None}}
     taken = sum(len(text_of(message)) // 4 for message in body["messages"])
     return {
         "id": "chatcmpl-1",
@@ -280,9 +282,9 @@ def _completion(say: JudgeAnswer, body: Mapping[str, Any]) -> dict[str, Any]:
         "choices": [
             {
                 "index": 0,
-                "message": {"role": "assistant", "content": say.text, **say.message},
-                "finish_reason": say.finish,
+                "message": {"role": "assistant", "content": answer.text, **answer.message},
+                "finish_reason": answer.finish,
             }
         ],
-        "usage": {"prompt_tokens": taken, "completion_tokens": 40, "total_tokens": taken + 40, **say.usage},
+        "usage": {"prompt_tokens": taken, "completion_tokens": 40, "total_tokens": taken + 40, **answer.usage},
     }

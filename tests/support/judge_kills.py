@@ -137,7 +137,7 @@ class FailingProvider:
         self.tokens += taken + 40
 
 
-def run(folder: Path, batch: Batch, say: Callable[[str], None] = lambda text: None) -> Found:
+def run(folder: Path, batch: Batch, print_line: Callable[[str], None] = lambda text: None) -> Found:
     found, chance = Found(), random.Random(batch.seed)
     provider = FailingProvider(batch.seed, batch.faults)
     began = time.monotonic()
@@ -150,7 +150,7 @@ def run(folder: Path, batch: Batch, say: Callable[[str], None] = lambda text: No
             found.under_way += server.inside
             found.kills[_kill(collector, chance)] += 1
             killed_at.append(time.monotonic())
-            say(f"{len(killed_at)} kills, {len(provider.asked_at)} requests")
+            print_line(f"{len(killed_at)} kills, {len(provider.asked_at)} requests")
         finished = lambda: collector.at_rest() and _unfinished(collector, batch.traces) == 0  # noqa: E731
         collector.until(finished, "finished", _LONG_S)
         if collector.stop() != 0:

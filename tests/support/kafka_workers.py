@@ -78,5 +78,5 @@ def by_id(results: Iterable[Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
     found: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
     for each in results:
         found[each["id"]].add((unit_of(each), f"{each['level']}.{each['metric']}", each["score"], each["outcome"]))
-    assert all(len(said) == 1 for said in found.values()), "two results of one id differ"
-    return {id_: said.pop() for id_, said in found.items()}
+    assert all(len(variants) == 1 for variants in found.values()), "two results of one id differ"
+    return {id_: variants.pop() for id_, variants in found.items()}

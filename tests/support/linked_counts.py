@@ -83,8 +83,8 @@ def differences(page: Page, links: list[Link]) -> list[str]:
 
 
 def _heading(page: Page, address: str, rows: int) -> Iterator[str]:
-    told = page.text("main .top") if _split(address)[0] == "traces" else ""
-    counted = re.search(r"^([\d,]+) (?:traces?|of [\d,]+ traces?)\b", told, re.MULTILINE)
+    heading = page.text("main .top") if _split(address)[0] == "traces" else ""
+    counted = re.search(r"^([\d,]+) (?:traces?|of [\d,]+ traces?)\b", heading, re.MULTILINE)
     if counted and int(counted[1].replace(",", "")) != rows:
         yield f"{address} has {rows} rows, and shows: {counted[0]}"
 

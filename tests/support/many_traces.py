@@ -37,7 +37,7 @@ def _trace(
 ) -> tuple[ListedRow, str, list[ResultRow]]:
     id_, session = chance.randbytes(16), "" if at % 4 == 0 else f"session {at // 10}"
     agent, service = f"agent {at // 10 % _AGENTS}", f"service {at // 10 % _SERVICES}"
-    asked, said = (" ".join(chance.choices(_WORDS, k=24)) for _ in range(2))
+    asked, answer = (" ".join(chance.choices(_WORDS, k=24)) for _ in range(2))
     started = now - int(168 * _HOUR_MS * (1 - at / traces))
     facts = {
         "id": id_.hex(),
@@ -46,24 +46,24 @@ def _trace(
         "at": started,
         "us": 2_000_000,
         "in": asked,
-        "out": said,
+        "out": answer,
     }
     facts |= {"spans": 12, "llm": 3, "tools": 4, "tokens": [1200, 240]} | ({"session": session} if session else {})
     broken = chance.random() < 0.01
     listed = ListedRow(
         id_, started, agent, service, "prod", "", broken, orjson.dumps(facts | ({"error": "x"} if broken else {}))
     )
-    return listed, session, [_result(chance, id_.hex(), session, name, said) for name in _METRICS[:results]]
+    return listed, session, [_result(chance, id_.hex(), session, name, answer) for name in _METRICS[:results]]
 
 
-def _result(chance: random.Random, trace: str, session: str, metric: str, said: str) -> ResultRow:
+def _result(chance: random.Random, trace: str, session: str, metric: str, answer: str) -> ResultRow:
     score = 0.2 if chance.random() < 0.03 else chance.uniform(0.5, 1)
     id_ = chance.randbytes(16).hex()
     body = {
         "id": id_, "metric": metric, "level": "trace", "outcome": "scored", "score": score, "raw": None, "scale": None,
-        "threshold": 0.5, "success": score >= 0.5, "label": "pass", "why": None, "reason": said, "trace_id": trace,
+        "threshold": 0.5, "success": score >= 0.5, "label": "pass", "why": None, "reason": answer, "trace_id": trace,
         "span_id": trace[:16], "session_id": session or None, "agent": "a", "service": "s", "environment": None,
-        "metadata": {"note": said, "values": list(range(20))}, "span_ids": [trace[:16]], "coverage": 1.0,
+        "metadata": {"note": answer, "values": list(range(20))}, "span_ids": [trace[:16]], "coverage": 1.0,
         "evaluator": {"kind": "code", "version": "1", "model": None}, "revision": 1, "final": True,
         "trigger": "root_ended", "late_spans": 0, "cost_usd": 0.0, "tokens": 0, "duration_ms": 1.2, "time": "",
     }  # fmt: skip

@@ -16,14 +16,14 @@ from pandaeval_collector.pipeline.line.revisions import Revisions
 def one_outcome_per_id() -> Iterator[None]:
     """Fail inside the block if one ID has two outcomes. Judged results are exempt."""
     add = Revisions.add
-    said: dict[str, tuple[str, float | None]] = {}
+    outcomes: dict[str, tuple[str, float | None]] = {}
 
     def checked(revisions: Revisions, results: Sequence[Result], *arguments: Any, **named: Any) -> None:
         for each in results:
             if each.evaluator.kind == "llm":
                 continue
             word = each.outcome, each.finding.value if isinstance(each.finding, Score) else None
-            known = said.setdefault(each.id, word)
+            known = outcomes.setdefault(each.id, word)
             of = f"{each.unit.level}.{each.metric} of {each.unit.id}"
             assert known == word, f"{of}: {known} and {word} under {each.id}"
         add(revisions, results, *arguments, **named)

@@ -95,20 +95,22 @@ class Oracle:
     def _deliver(self, door: SpanSender, trace: MadeTrace, spans: Sequence[Span], chance: random.Random) -> None:
         request = trace.request(spans)
         keys = [(span.trace_id, span.span_id) for span in spans]
-        told = self.told
+        deliveries = self.told
         with self._lock:
-            told.sent.update(zip(keys, (span.SerializeToString(deterministic=True) for span in spans), strict=True))
+            deliveries.sent.update(
+                zip(keys, (span.SerializeToString(deterministic=True) for span in spans), strict=True)
+            )
             if trace.session is not None:
-                told.sessions.add(trace.session)
+                deliveries.sessions.add(trace.session)
         while not self._stopping.is_set():
             answer = door.send(request)
             with self._lock:
                 if answer.refused:
-                    told.refused.append(answer.refused)
+                    deliveries.refused.append(answer.refused)
                     return
-                told.answers["acknowledged" if answer.acknowledged else "tried again"] += 1
+                deliveries.answers["acknowledged" if answer.acknowledged else "tried again"] += 1
                 if answer.acknowledged:
-                    (told.rejected if answer.rejected else told.acknowledged).update(keys)
+                    (deliveries.rejected if answer.rejected else deliveries.acknowledged).update(keys)
                     return
             self._stopping.wait(chance.uniform(0.02, 0.15))
 
@@ -125,15 +127,15 @@ def _parts(trace: MadeTrace, chance: random.Random) -> list[Sequence[Span]]:
     return parts
 
 
-def problems_of(told: Told, database: sqlite3.Connection) -> list[str]:
+def problems_of(deliveries: Told, database: sqlite3.Connection) -> list[str]:
     found: list[str] = []
     (sound,) = database.execute("PRAGMA integrity_check").fetchone()
     if sound != "ok":
         found.append(f"integrity_check: {sound}")
     stored = stored_spans(database)
-    lost = told.acknowledged - stored.keys()
-    invented = stored.keys() - told.sent.keys()
-    changed = [key for key, copies in stored.items() if key in told.sent and copies - {told.sent[key]}]
+    lost = deliveries.acknowledged - stored.keys()
+    invented = stored.keys() - deliveries.sent.keys()
+    changed = [key for key, copies in stored.items() if key in deliveries.sent and copies - {deliveries.sent[key]}]
     if lost:
         found.append(f"{len(lost)} acknowledged spans are lost, first {_name(min(lost))}")
     if invented:
@@ -143,10 +145,12 @@ def problems_of(told: Told, database: sqlite3.Connection) -> list[str]:
     units = {
         row[0].partition(":")[0] for row in database.execute("SELECT DISTINCT unit FROM results")
     }  # turns': trace:span
-    strangers = units - {trace_id.hex() for trace_id, _ in list(told.sent)} - told.sessions  # senders still add entries
+    strangers = (
+        units - {trace_id.hex() for trace_id, _ in list(deliveries.sent)} - deliveries.sessions
+    )  # senders still add entries
     if strangers:
         found.append(f"{len(strangers)} results are about nothing that was sent, such as {min(strangers)}")
-    found.extend(f"refused for good: {why}" for why in told.refused[:3])
+    found.extend(f"refused for good: {why}" for why in deliveries.refused[:3])
     return found
 
 

@@ -107,8 +107,10 @@ def based(value: Any) -> Any:
 
 
 def _service(resource: Json) -> str:
-    said = {each["key"]: each["value"].get("stringValue", "") for each in resource["resource"].get("attributes", ())}
-    return str(said.get("service.name", ""))
+    attributes = {
+        each["key"]: each["value"].get("stringValue", "") for each in resource["resource"].get("attributes", ())
+    }
+    return str(attributes.get("service.name", ""))
 
 
 def _starts(resources: Iterable[Json]) -> list[int]:

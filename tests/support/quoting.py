@@ -68,17 +68,17 @@ class Quoter(Parrot):
         if self.learning:
             self._known += "\n".join(since)
         found = super()._order(name, [line for line in lines if line not in ours], messages[:4])
-        told = (leaked(text, record(messages), self._known) for text in since)
-        return found or next((piece for piece in told if piece), "")
+        leaks = (leaked(text, record(messages), self._known) for text in since)
+        return found or next((piece for piece in leaks if piece), "")
 
 
 def record(messages: Sequence[Mapping[str, str]]) -> str:
     return "\n".join(found[2] for message in messages[1:4] for found in _FENCED.finditer(message["content"]))
 
 
-def leaked(said: str, words: str, known: str) -> str:
+def leaked(reply: str, words: str, known: str) -> str:
     """Return the first leaked record text after a reply. ``known``: harmless text."""
-    ours = _OURS.match(said)
-    text = said if ours is None else ours["error"]
+    ours = _OURS.match(reply)
+    text = reply if ours is None else ours["error"]
     pieces = (text[start : start + _PIECE] for start in range(len(text) - _PIECE + 1))
-    return next((piece for piece in pieces if piece in words and piece not in known), "" if ours is not None else said)
+    return next((piece for piece in pieces if piece in words and piece not in known), "" if ours is not None else reply)

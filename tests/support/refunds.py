@@ -29,9 +29,9 @@ def declined(number: int) -> bool:
 
 def refund(number: int) -> bytes:
     """Return a run as OTLP."""
-    said = f"Please refund my order R{7000 + number} of last week."
+    request = f"Please refund my order R{7000 + number} of last week."
     call = ("refund_order", {"order": f"R{7000 + number}"}, _DECLINED if declined(number) else _MADE)
-    return _turn(number, 0, [], said, [call], f"I have refunded your order R{7000 + number}.")
+    return _turn(number, 0, [], request, [call], f"I have refunded your order R{7000 + number}.")
 
 
 def trace_id(number: int) -> str:
@@ -58,11 +58,11 @@ def flawed(number: int, body: dict[str, Any]) -> JudgeAnswer:
     record = "\n".join(map(text_of, body["messages"][1:]))
     if "refund_order" not in record:
         return JudgeAnswer(reply(body["messages"], rubric_of(body), good(body["messages"], number)))
-    told = USEFUL in question and _DECLINED in record
-    return JudgeAnswer(reply(body["messages"], rubric_of(body), 0.1 if told else 0.9))
+    detected = USEFUL in question and _DECLINED in record
+    return JudgeAnswer(reply(body["messages"], rubric_of(body), 0.1 if detected else 0.9))
 
 
 def _proposals(question: str) -> str:
     echo = question.rpartition('Set "echo" to ')[2][:8]
-    told = {"reason": "It believes the agent.", "guidelines": [USELESS, USEFUL]}
-    return json.dumps({"instructed": False, "echo": echo, **told})
+    fields = {"reason": "It believes the agent.", "guidelines": [USELESS, USEFUL]}
+    return json.dumps({"instructed": False, "echo": echo, **fields})

@@ -21,8 +21,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 class Telling(SpanExporter):
     """Forwards batches and records the answers."""
 
-    def __init__(self, exporter: SpanExporter, told: Path) -> None:
-        self._exporter, self._told = exporter, told
+    def __init__(self, exporter: SpanExporter, spans_file: Path) -> None:
+        self._exporter, self._told = exporter, spans_file
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         acknowledged = False
@@ -58,9 +58,9 @@ def said(role: str, text: str) -> str:
     return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
 
 
-def main(protocol: str, endpoint: str, traces: int, told: Path) -> None:
+def main(protocol: str, endpoint: str, traces: int, spans_file: Path) -> None:
     provider = TracerProvider(resource=Resource({"service.name": "sdk"}))
-    batches = BatchSpanProcessor(Telling(exporter(protocol, endpoint), told), schedule_delay_millis=100)
+    batches = BatchSpanProcessor(Telling(exporter(protocol, endpoint), spans_file), schedule_delay_millis=100)
     provider.add_span_processor(batches)
     tracer = provider.get_tracer("sdk_sender")
     for number in range(traces):

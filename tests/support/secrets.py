@@ -44,26 +44,28 @@ def make(draw: random.Random, number: int) -> Secret:
     return kinds[number % len(kinds)]()
 
 
-def plant(draw: random.Random, told: Sequence[Mapping[str, Any]], secret: Secret, number: int) -> list[dict[str, Any]]:
+def plant(
+    draw: random.Random, recorded_runs: Sequence[Mapping[str, Any]], secret: Secret, number: int
+) -> list[dict[str, Any]]:
     """Return the runs with the secret in a field that cases copy."""
-    runs = copy.deepcopy([dict(each) for each in told])
+    runs = copy.deepcopy([dict(each) for each in recorded_runs])
     run = draw.choice(runs)
     calls = [call for each in runs for call in each["tool_calls"]]
     tools = [tool for each in runs for tool in each["tools"]]
-    said = f"Note this: {secret.text} and go on."
+    note = f"Note this: {secret.text} and go on."
     match number % 6:
         case 0 if run["turns"]:
-            run["turns"][0]["user"] = f"{run['turns'][0]['user']} {said}"
+            run["turns"][0]["user"] = f"{run['turns'][0]['user']} {note}"
         case 1 if calls:
-            draw.choice(calls)["arguments"] = {"note": said}
+            draw.choice(calls)["arguments"] = {"note": note}
         case 2 if calls:
-            draw.choice(calls)["result"] = {"deep": [{"log": said}]}
+            draw.choice(calls)["result"] = {"deep": [{"log": note}]}
         case 3 if calls:
             draw.choice(calls)["arguments"] = {"password": secret.value}
         case 4 if tools:
-            draw.choice(tools)["description"] = said
+            draw.choice(tools)["description"] = note
         case _:
-            runs[-1]["output"] = said
+            runs[-1]["output"] = note
     return runs
 
 

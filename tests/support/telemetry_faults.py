@@ -45,8 +45,8 @@ def content_off(subject: Subject, rng: Random) -> CustomEdit:
                 item.body.Clear()
 
     def test(before: Trace, after: Trace) -> bool:
-        said = after.input is not None or after.output is not None
-        return not said and not any(call.has_result or call.has_arguments for call in after.tool_calls)
+        has_content = after.input is not None or after.output is not None
+        return not has_content and not any(call.has_result or call.has_arguments for call in after.tool_calls)
 
     return CustomEdit(change, test, "no content captured")
 

@@ -57,13 +57,13 @@ def run(
     }
     spans = [root, _span(trace_id, 2, 1, "chat model-a", start + MS, MS, model)]
     for at, (name, arguments, *result) in enumerate(calls, 3):
-        told = {
+        tool_attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": name,
             "gen_ai.tool.call.arguments": json.dumps(arguments),
             "gen_ai.tool.call.result": json.dumps(result[0] if result else "ok"),
         }
-        spans.append(_span(trace_id, at, 1, f"execute_tool {name}", start + at * 10 * MS, MS, told))
+        spans.append(_span(trace_id, at, 1, f"execute_tool {name}", start + at * 10 * MS, MS, tool_attributes))
     resource = {"attributes": _attributes({"service.name": "shop"})}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": spans}]}]}
 

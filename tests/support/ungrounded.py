@@ -67,8 +67,12 @@ def silent() -> ExportTraceServiceRequest:
     spans = request.resource_spans[0].scope_spans[0].spans
     del spans[1:]
     del spans[0].attributes[:]
-    said = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "mute", "gen_ai.conversation.id": "silent"}
-    _put(spans[0], said)
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "mute",
+        "gen_ai.conversation.id": "silent",
+    }
+    _put(spans[0], attributes)
     return request
 
 
@@ -79,14 +83,14 @@ def post(http: str, request: ExportTraceServiceRequest) -> None:
 
 
 def _call(name: str, given: dict[str, Any], came: dict[str, Any]) -> dict[str, Any]:
-    said = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
-    return {**said, "gen_ai.tool.call.arguments": json.dumps(given), "gen_ai.tool.call.result": json.dumps(came)}
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+    return {**attributes, "gen_ai.tool.call.arguments": json.dumps(given), "gen_ai.tool.call.result": json.dumps(came)}
 
 
-def _messages(*said: tuple[str, str]) -> str:
-    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in said])
+def _messages(*messages: tuple[str, str]) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in messages])
 
 
-def _put(into: Any, said: dict[str, Any]) -> None:
-    for key, value in said.items():
+def _put(into: Any, attributes: dict[str, Any]) -> None:
+    for key, value in attributes.items():
         into.attributes.add(key=key).value.string_value = value

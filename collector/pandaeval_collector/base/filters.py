@@ -90,8 +90,8 @@ def in_place_of(
 
     def made(command: Callable[..., Any]) -> Callable[..., Any]:
         def called(*own: Any, **given: Any) -> Any:
-            said = make(**{each: given.pop(each) for each in options if each in given})
-            with said if isinstance(said, AbstractContextManager) else nullcontext(said) as value:
+            computed = make(**{each: given.pop(each) for each in options if each in given})
+            with computed if isinstance(computed, AbstractContextManager) else nullcontext(computed) as value:
                 return command(*own, **given, **{name: value})
 
         called.__doc__, called.__name__ = command.__doc__, command.__name__

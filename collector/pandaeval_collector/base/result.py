@@ -375,6 +375,6 @@ def written(time: datetime) -> str:
     return time.isoformat()
 
 
-def is_verdict(said: Mapping[str, Any]) -> bool:
+def is_verdict(result: Mapping[str, Any]) -> bool:
     """Return whether a result as a JSON object is a verdict (:attr:`Result.is_verdict`)."""
-    return said["metadata"].get("threshold", 0.0) is not None or said["level"] == "task"
+    return result["metadata"].get("threshold", 0.0) is not None or result["level"] == "task"

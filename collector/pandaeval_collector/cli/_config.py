@@ -130,10 +130,10 @@ def missing_store_error(folder: Path) -> UserError:
     """Return the error of a directory without a store. It names the data directory of a running collector."""
     from pandaeval_collector.cli._run_place import data_directory  # imports a client that few commands need
 
-    said = f"no store in {folder} (store.path or PANDAEVAL_DATA); `pandaeval collector` creates one"
+    error_text = f"no store in {folder} (store.path or PANDAEVAL_DATA); `pandaeval collector` creates one"
     with suppress(UserError, LookupError, TypeError):
-        said += f"; a collector runs: add --store {data_directory()}"
-    return UserError(said)
+        error_text += f"; a collector runs: add --store {data_directory()}"
+    return UserError(error_text)
 
 
 def start_problems(config: Config) -> Iterator[Problem]:

@@ -197,9 +197,9 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table", on
     (print_list if listing.says_why else print_table)([name for name, _ in columns], cells, listing.title, on)
 
 
-def show_one(row: Row, tell: Callable[[Row], None], format_: RunFormat) -> None:
+def show_one(row: Row, print_row: Callable[[Row], None], format_: RunFormat) -> None:
     """Print a row in full: with ``tell``, or as a JSON line."""
-    print_json([row]) if format_ == "json" else tell(row)
+    print_json([row]) if format_ == "json" else print_row(row)
 
 
 class PlainConsole(Console):

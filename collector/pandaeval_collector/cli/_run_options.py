@@ -37,20 +37,20 @@ _TYPES: dict[str, Any] = {
 def filtered(filters: Iterable[Filter] = FILTERS) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that replaces parameter ``filters`` by an option per filter. Times are by RFC 3339."""
 
-    def given(**said: Any) -> dict[str, Any]:
-        found = {name: value for name, value in said.items() if value not in (None, [])}
+    def given(**options: Any) -> dict[str, Any]:
+        found = {name: value for name, value in options.items() if value not in (None, [])}
         return {name: _time(value, f"--{name}") if name in TIMES else value for name, value in found.items()}
 
     return in_place_of("filters", {each.name: (_option(each), None) for each in filters}, given)
 
 
 def _option(each: Filter) -> Any:
-    told, metavar = each.meaning, None
+    help_text, metavar = each.meaning, None
     if each.kind == "time":
-        told = f"{told}: RFC 3339, or an age such as 7d or 2h."
+        help_text = f"{help_text}: RFC 3339, or an age such as 7d or 2h."
     elif each.kind == "pairs":
-        told, metavar = f"{told} Repeatable.", "KEY=VALUE"
-    declared = option(told, each.option or f"--{each.name}", metavar=metavar, show_default=False)
+        help_text, metavar = f"{help_text} Repeatable.", "KEY=VALUE"
+    declared = option(help_text, each.option or f"--{each.name}", metavar=metavar, show_default=False)
     return _ANNOTATED[_TYPES[each.kind], declared]
 
 

@@ -173,12 +173,12 @@ def _lines(lines: Iterable[str]) -> None:
         typer.echo(safe(line))
 
 
-def _add_show(group: typer.Typer, kind: str, tell: Callable[[Row], None], text: str) -> None:
+def _add_show(group: typer.Typer, kind: str, print_row: Callable[[Row], None], text: str) -> None:
     @group.command("show", help=text)
     @with_api_or_store
     def show(id_: _Id, format_: given.Format = "table", *, api: ApiClient) -> None:
         row = api.get(f"/{kind}/{quote(id_, safe='')}")
-        show_one(row, tell, format_)
+        show_one(row, print_row, format_)
 
 
 _add_show(traces, "traces", _tell_trace, "Show a trace: input, answer, calls and results.")

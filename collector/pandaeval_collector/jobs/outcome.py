@@ -186,8 +186,8 @@ class FailureWarnings:
 
 def cure_of(error: CallFailedError) -> str:
     """Return the cure for a failed call; ``""`` if only waiting helps."""
-    said = str(error).lower()
-    signed = next((cure for sign, cure in _SIGNS if sign in said), None)
+    error_text = str(error).lower()
+    signed = next((cure for sign, cure in _SIGNS if sign in error_text), None)
     return signed or _CURES.get(error.failure, "")
 
 

@@ -131,9 +131,9 @@ class JudgeClient:
         parts = [model, asked_with, PROMPT_VERSION, pack.digest, rubric.name, rubric.version, facts]
         key = hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
         if key in self._refused and key not in self._asking:
-            error, told = self._refused[key]
-            if asker and asker not in told:
-                told.add(asker)
+            error, informed_askers = self._refused[key]
+            if asker and asker not in informed_askers:
+                informed_askers.add(asker)
                 # A copy, because a raised exception keeps its old traceback.
                 if isinstance(error, NoVerdictError):
                     raise NoVerdictError(error.why, str(error))
@@ -208,8 +208,8 @@ class JudgeClient:
                 raise NoVerdictError(Why.INVALID_VERDICT, f"{reason}: {wrong}" if wrong else reason)
             try:
                 answer, call = await self._whole(call, spent)
-                said, echo = pack.without_codes(answer.text), echo_code(pack, rubric)
-                return read_reply(said, rubric, echo, sure=is_last and not once, given=given), answer
+                reply_text, echo = pack.without_codes(answer.text), echo_code(pack, rubric)
+                return read_reply(reply_text, rubric, echo, sure=is_last and not once, given=given), answer
             except InvalidReplyError as error:
                 count.invalid += 1
                 wrong = str(error)

@@ -48,15 +48,15 @@ def opening(trace: Trace) -> Span | None:
 
 def before(trace: Trace) -> EarlierTurns:
     """Read the conversation before the user's last words from the first model call. Never raises."""
-    told, span = instructions(trace), opening(trace)
+    instruction_texts, span = instructions(trace), opening(trace)
     if span is None or not span.input:
-        return EarlierTurns(told)
+        return EarlierTurns(instruction_texts)
     heard = [message for message in span.input if message.role != "system"]
     until = _last_words_of_user(heard)
     earlier = heard[max(0, until - MOST_MESSAGES) : until]
     agent = [message.text for message in earlier if message.role == "assistant" and message.text]
     return EarlierTurns(
-        told,
+        instruction_texts,
         tuple(line for message in earlier for line in _lines(message)),
         agent[-1] if agent else "",
         until - len(earlier),
@@ -76,9 +76,9 @@ def instructions(trace: Trace) -> tuple[str, ...]:
     names = dict.fromkeys([*owners.values(), *trace.agents])
     if len(names) < 2 or not owners:
         return tuple(owners)
-    told = [f"agent {one_line(name)}: {text}" if name else text for text, name in owners.items()]
+    instruction_texts = [f"agent {one_line(name)}: {text}" if name else text for text, name in owners.items()]
     silent = [name for name in names if name and name not in owners.values()]
-    return (*told, *(f"agent {one_line(name)}: (no instructions were captured)" for name in silent))
+    return (*instruction_texts, *(f"agent {one_line(name)}: (no instructions were captured)" for name in silent))
 
 
 def instructions_of(span: Span) -> Iterator[str]:

@@ -263,8 +263,8 @@ def believed(stated: Mapping[str, Any], call: ModelCall, text: str, price: Price
         return estimate
     if not _is_count(completion, max(1, tokens(text) // _FEWEST) if text else 0, _MOST_OUT * call.max_tokens):
         return estimate
-    said = stated.get("cached_tokens")
-    cached = said if _is_count(said, 0, prompt) else 0
+    stated_cached = stated.get("cached_tokens")
+    cached = stated_cached if _is_count(stated_cached, 0, prompt) else 0
     listed = (prompt - cached) * price.into + cached * price.cached + completion * price.out
     least, most = _CHEAPEST * listed, _DEAREST * listed if listed else _DEAREST_TOKEN * (prompt + completion)
     cost: Any = stated.get("cost_usd")

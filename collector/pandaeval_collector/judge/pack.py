@@ -117,8 +117,8 @@ def pack(trace: Trace, secret: bytes, budget: int = 12_000, earlier: Sequence[st
         return neutral(text if len(text) <= most else elided(text, most))
 
     counted, known = facts(trace), joined(before(trace), earlier)
-    told, said = tuple(map(clean, known.instructions)), tuple(map(clean, known.said))
-    known = EarlierTurns(told, said, clean(known.last_said), missing=known.missing)
+    instruction_texts, history = tuple(map(clean, known.instructions)), tuple(map(clean, known.said))
+    known = EarlierTurns(instruction_texts, history, clean(known.last_said), missing=known.missing)
 
     def of_agent(limits: StepLimits) -> list[PromptSection]:
         return agent_sections(trace, known, replace(limits, clean=clean))
@@ -187,16 +187,16 @@ def _limits(value: int, budget: int, make: Callable[[StepLimits], list[PromptSec
 
 
 def _squeezed(shown: Sequence[PromptSection], budget: int) -> tuple[list[PromptSection], float]:
-    told = 1.0
+    least_share = 1.0
     room = budget - _size([replace(each, blocks=("",)) for each in shown]) - len(shown)
     shares, found = sum(each.share for each in shown), dict[int, PromptSection]()
     needs = [tokens("\n\n".join(each.blocks)) for each in shown]
     for at in sorted(range(len(shown)), key=lambda at: needs[at] / shown[at].share):
         block, part = _within(shown[at].blocks, room * shown[at].share // shares)
-        told = told if shown[at].outset else min(told, part)
+        least_share = least_share if shown[at].outset else min(least_share, part)
         found[at] = replace(shown[at], blocks=(block,))
         room, shares = room - tokens(block), shares - shown[at].share
-    return [found[at] for at in range(len(shown))], told
+    return [found[at] for at in range(len(shown))], least_share
 
 
 def _within(blocks: Sequence[str], most: int) -> tuple[str, float]:

@@ -188,13 +188,13 @@ def failed(kind: str, message: str, retry_after: float | None = None, answered: 
 
 def failure_of(litellm: Any, error: Exception, secrets: tuple[str, ...]) -> Reply:
     """Convert a litellm exception to a failed reply, without ``secrets``."""
-    said, message = str(error).lower(), explained(error, secrets)
+    error_text, message = str(error).lower(), explained(error, secrets)
     # Some servers have their own error classes for a too long prompt.
     of_request = isinstance(error, litellm.BadRequestError | litellm.APIError | litellm.InternalServerError)
-    if isinstance(error, litellm.ContextWindowExceededError) or (of_request and _TOO_LONG.search(said)):
+    if isinstance(error, litellm.ContextWindowExceededError) or (of_request and _TOO_LONG.search(error_text)):
         return failed("too_long", message)
     # litellm found no usable provider; the class of the error suggests a server error.
-    if "missing credentials" in said or "llm provider not provided" in said:
+    if "missing credentials" in error_text or "llm provider not provided" in error_text:
         return failed("denied", message)
     kinds: tuple[tuple[str, tuple[type[Exception], ...]], ...] = (
         ("timeout", (litellm.Timeout,)),

@@ -99,23 +99,23 @@ def _from_one(verdict: type[BaseModel]) -> tuple[str, ...]:
 
 
 def _document(text: str, echo: str) -> str:
-    said = text.rpartition("</think>")[2].strip()
+    reply_text = text.rpartition("</think>")[2].strip()
     try:
-        json.loads(said)
+        json.loads(reply_text)
     except (ValueError, RecursionError):
-        found = [each for each, value in _objects(said) if str(value.get("echo", "")).strip() == echo]
+        found = [each for each, value in _objects(reply_text) if str(value.get("echo", "")).strip() == echo]
         if len(found) > 1:
             raise InvalidReplyError("not JSON alone: several objects with the code of the question") from None
-        if found and any(map(str.isdecimal, said.rpartition(found[0])[2])):
+        if found and any(map(str.isdecimal, reply_text.rpartition(found[0])[2])):
             raise InvalidReplyError("not JSON alone: words with a number behind it may take it back") from None
-        said = found[0] if found else said
+        reply_text = found[0] if found else reply_text
     try:
-        json.loads(said, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
+        json.loads(reply_text, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
     except RecursionError as error:
         raise InvalidReplyError("not JSON: nested too deeply") from error
     except ValueError as error:
         raise InvalidReplyError(f"not JSON: {error}") from error
-    return said
+    return reply_text
 
 
 def _objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:

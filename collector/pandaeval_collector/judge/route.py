@@ -88,13 +88,13 @@ class Route:
 
     def adapt(self, refusal: str) -> bool:
         """Adapt the route permanently to a refusal. Returns whether the route changed."""
-        said = refusal.lower()
-        if not self._merged and _TEMPLATE.search(said):
+        refusal_text = refusal.lower()
+        if not self._merged and _TEMPLATE.search(refusal_text):
             self._merged = True
             return True
-        if not _NOT_TAKEN.search(said):
+        if not _NOT_TAKEN.search(refusal_text):
             return False
-        named = next((name for name in _MAY_GO if name in said and name not in self._left_out), None)
+        named = next((name for name in _MAY_GO if name in refusal_text and name not in self._left_out), None)
         if named is not None:
             self._left_out.add(named)
         return named is not None

@@ -52,10 +52,10 @@ def facts(trace: Trace) -> CallFacts:
 
 
 def _uses(trace: Trace, changing: frozenset[int]) -> tuple[dict[int, frozenset[str]], frozenset[int], dict[int, int]]:
-    said = [text for turn in trace.turns for text in (turn.user, turn.assistant) if text]
+    turn_texts = [text for turn in trace.turns for text in (turn.user, turn.assistant) if text]
     results = [as_text(call.result)[:_READ] if call.has_result else "" for call in trace.tool_calls]
     given = [frozenset(_NAME.findall(as_text(call.arguments))) for call in trace.tool_calls]
-    later = [frozenset(_NAME.findall("\n".join(said)))]
+    later = [frozenset(_NAME.findall("\n".join(turn_texts)))]
     for names in reversed(given):
         later.append(later[-1] | names)
     known = set(_NAME.findall(" ".join(turn.user or "" for turn in trace.turns)))

@@ -35,8 +35,8 @@ _LIMITS = {
 def field(name: str, schema: Any, whole: Mapping[str, Any], more: str = "", depth: int = 0) -> str:
     """Describe a field: values, ``more`` and description. ``whole``: the schema with definitions."""
     about = schema.get("description") if isinstance(schema, Mapping) else None
-    told = f". {one_line(about).rstrip('.')}" if isinstance(about, str) and about.strip() else ""
-    return f"{name}: {_kind(schema, whole, depth)}{more}{told}"
+    description = f". {one_line(about).rstrip('.')}" if isinstance(about, str) and about.strip() else ""
+    return f"{name}: {_kind(schema, whole, depth)}{more}{description}"
 
 
 def signature(schema: Any, most: int = _LONGEST) -> str:
@@ -67,26 +67,26 @@ def _kind(schema: Any, whole: Mapping[str, Any], depth: int) -> str:
         case {"pattern": str(pattern)} if pattern in _WORDS:
             return _WORDS[pattern]
         case {"enum": list(values)} if values:
-            said = " or ".join(map(_json, values))
+            kind_text = " or ".join(map(_json, values))
         case {"const": value}:
-            said = _json(value)
+            kind_text = _json(value)
         case {"anyOf": list(kinds)} | {"oneOf": list(kinds)}:
-            said = " or ".join(dict.fromkeys(_kind(each, whole, depth + 1) for each in kinds))
+            kind_text = " or ".join(dict.fromkeys(_kind(each, whole, depth + 1) for each in kinds))
         case {"type": "array"}:
-            said = "a list"
+            kind_text = "a list"
         case {"properties": Mapping() as inside} if inside:
-            said = f"an object ({_fields(schema, whole, depth)})"
+            kind_text = f"an object ({_fields(schema, whole, depth)})"
         case {"type": list(names)}:
-            said = " or ".join(_TYPES.get(str(each), str(each)) for each in names)
+            kind_text = " or ".join(_TYPES.get(str(each), str(each)) for each in names)
         case {"type": str(name)}:
-            said = _TYPES.get(name, name)
+            kind_text = _TYPES.get(name, name)
         case _:
             return "anything"
     if "minimum" in schema and "maximum" in schema:
-        said += f" from {_json(schema['minimum'])} to {_json(schema['maximum'])}"
+        kind_text += f" from {_json(schema['minimum'])} to {_json(schema['maximum'])}"
         schema = {key: value for key, value in schema.items() if key not in ("minimum", "maximum")}
-    said += "".join(f", {words.format(_json(schema[key]))}" for key, words in _LIMITS.items() if key in schema)
-    return f"{said}, each {_kind(schema['items'], whole, depth + 1)}" if schema.get("items") else said
+    kind_text += "".join(f", {words.format(_json(schema[key]))}" for key, words in _LIMITS.items() if key in schema)
+    return f"{kind_text}, each {_kind(schema['items'], whole, depth + 1)}" if schema.get("items") else kind_text
 
 
 def _json(value: Any) -> str:

@@ -66,8 +66,8 @@ def _instructions(known: EarlierTurns, limits: StepLimits) -> PromptSection:
 def _context(known: EarlierTurns, limits: StepLimits) -> Iterator[PromptSection]:
     if known.said:
         title = "THE CONVERSATION BEFORE THIS RUN, OLDEST FIRST (context: true for this run, and not judged)"
-        said = tuple(recent(known.said, limits.value, limits.context, known.missing))
-        yield PromptSection(title, said, 20, together=True, outset=True)
+        recent_texts = tuple(recent(known.said, limits.value, limits.context, known.missing))
+        yield PromptSection(title, recent_texts, 20, together=True, outset=True)
 
 
 def _asked(trace: Trace, limits: StepLimits) -> list[str]:
@@ -94,14 +94,14 @@ def _tools(trace: Trace, limits: StepLimits) -> str:
     return "\n".join(lines)
 
 
-def recent(said: Sequence[str], limit: int, room: int, missing: int = 0) -> list[str]:
+def recent(texts: Sequence[str], limit: int, room: int, missing: int = 0) -> list[str]:
     """Return the newest texts within ``room`` tokens, each up to ``limit`` characters, after a note of omissions."""
     kept: list[str] = []
-    for each in reversed(said):
+    for each in reversed(texts):
         shown = elided(each, limit)
         room -= tokens(shown) + 1
         if room < 0:
             break
         kept.append(shown)
-    missing += len(said) - len(kept)
+    missing += len(texts) - len(kept)
     return [*([f"({missing} earlier messages and results left out)"] if missing else []), *reversed(kept)]

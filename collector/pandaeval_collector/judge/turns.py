@@ -76,10 +76,10 @@ def turn_view(
     ``earlier``: redacted session conversation. ``base``: its turns, ``None``: unknown.
     """
     one = hide(_with_instructions(of_turn(trace, index), trace))
-    told = before(one).said
-    own = told or (*earlier, *(line for at in range(index) for line in lines_of(hide(of_turn(trace, at)))))
+    history = before(one).said
+    own = history or (*earlier, *(line for at in range(index) for line in lines_of(hide(of_turn(trace, at)))))
     # The larger of two counts: the session's, and the history in the spans.
-    number = max(len(_exchanges(told)), (base or 0) + index)
+    number = max(len(_exchanges(history)), (base or 0) + index)
     return TurnView(one, own, number, *facts_of(one, (*one.spans, *trace.spans)))
 
 
@@ -91,14 +91,14 @@ def _with_instructions(one: Trace, trace: Trace) -> Trace:
         while above is not None and above.span_id not in own and above.span_id not in around:
             around[above.span_id] = above.but(input=None, output=None, documents=(), attributes={})
             above = by_id.get(above.parent_id)
-    told = [around[span.span_id] for span in trace.spans if span.span_id in around]
-    return replace(one, spans=(*told, *one.spans)) if any(span.system for span in told) else one
+    outer_spans = [around[span.span_id] for span in trace.spans if span.span_id in around]
+    return replace(one, spans=(*outer_spans, *one.spans)) if any(span.system for span in outer_spans) else one
 
 
-def _exchanges(said: Sequence[str]) -> list[tuple[str, str]]:
+def _exchanges(history: Sequence[str]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     open_ = False
-    for line in said:
+    for line in history:
         if line.startswith(USER):
             text = line.removeprefix(USER)
             if open_:

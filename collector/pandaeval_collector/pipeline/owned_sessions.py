@@ -160,9 +160,9 @@ class OwnedSessions:
         ended = {session_id for session_id, trigger in sessions.items() if trigger is Trigger.EXPLICIT}
         for session_id in ended - closed:
             self.end(session_id)
-        if told := sorted(ended & closed):
+        if ended_ids := sorted(ended & closed):
             # After the commit: if a crash comes first, the session closes again, with the same results.
-            await self._committer.patiently(lambda: asyncio.wrap_future(self._store.forget_endings(told)))
+            await self._committer.patiently(lambda: asyncio.wrap_future(self._store.forget_endings(ended_ids)))
 
 
 async def _closed(session_ids: Collection[str]) -> Decision:

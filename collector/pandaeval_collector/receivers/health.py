@@ -74,8 +74,8 @@ def health_app(
 
     async def readyz(_: Request) -> Response:
         stages, reason = dict(ready()), why()
-        said = {**stages, "reason": reason} if reason else stages
-        return JSONResponse(said, 200 if stages and all(stages.values()) else 503)
+        body = {**stages, "reason": reason} if reason else stages
+        return JSONResponse(body, 200 if stages and all(stages.values()) else 503)
 
     routes = [Route("/healthz", healthz), Route("/readyz", readyz)]
     if metrics is not None:

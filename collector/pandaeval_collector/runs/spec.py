@@ -112,9 +112,9 @@ def check_asked(config: Config, spec: RunSpec, dry: bool) -> None:
     judge = config.judge
     known = {*judge.models.values(), *judge.fallbacks, *filter(None, [judge.model])}
     if spec.model is not None and spec.model not in known:
-        told = ", ".join(sorted(known)) or "none"
+        models = ", ".join(sorted(known)) or "none"
         raise NotAllowedError(
-            f"model: {spec.model} is none that this collector's configuration names ({told}); to allow it, name it "
+            f"model: {spec.model} is none that this collector's configuration names ({models}); to allow it, name it "
             "in judge.fallbacks or judge.models"
         )
     asking = _asking(config, spec)
@@ -133,10 +133,10 @@ def _asking(config: Config, spec: RunSpec) -> list[str]:
 
 
 def _asks(asking: Sequence[str], spec: RunSpec, cure: str) -> str:
-    told = f"{', '.join(asking)}: asks a judge; {cure}"
+    error_text = f"{', '.join(asking)}: asks a judge; {cure}"
     names = {key.partition(".")[2] for key in asking}
     meant = [key for key in spec.metrics if key not in asking and key.partition(".")[2] in names]
-    return f"{told}, or write {', '.join(meant)} for that level alone" if meant else told
+    return f"{error_text}, or write {', '.join(meant)} for that level alone" if meant else error_text
 
 
 def config_of(config: Config, spec: RunSpec) -> Config:

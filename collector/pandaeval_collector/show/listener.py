@@ -127,8 +127,8 @@ class KnownHosts:
     ``told``: text of refusals.
     """
 
-    def __init__(self, app: ASGIApp, allowed: Collection[str], told: str = HOSTS_TOLD) -> None:
-        self._app, self._allowed, self._told = app, frozenset(name.lower() for name in allowed), told
+    def __init__(self, app: ASGIApp, allowed: Collection[str], refusal_text: str = HOSTS_TOLD) -> None:
+        self._app, self._allowed, self._told = app, frozenset(name.lower() for name in allowed), refusal_text
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not is_known_host(Headers(scope=scope).get("host", ""), self._allowed):

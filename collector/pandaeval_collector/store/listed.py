@@ -197,9 +197,13 @@ class Wanted:
 
 def chosen_by_index(wanted: Wanted) -> bool:
     """Return whether there are filters, and the time index is enough for all of them."""
-    told = replace(wanted, failed=None)
+    other_filters = replace(wanted, failed=None)
     read_from = ("text", "session", "attribute", "status", "min_seconds", "min_usd")
-    return told != Wanted() and told == told.of_unit() and not any(getattr(told, name) for name in read_from)
+    return (
+        other_filters != Wanted()
+        and other_filters == other_filters.of_unit()
+        and not any(getattr(other_filters, name) for name in read_from)
+    )
 
 
 class Conditions(NamedTuple):

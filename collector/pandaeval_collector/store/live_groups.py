@@ -58,10 +58,10 @@ class LiveGroups:
             near = self._near(failure)
         return near[:1] if near and near[0][0] >= SURE else near[:_MOST_CANDIDATES]
 
-    def place(self, failure: Failure, said: str | None = None) -> FailureGroupRow:
+    def place(self, failure: Failure, judged_id: str | None = None) -> FailureGroupRow:
         """Return a failure's group, perhaps new. ``said``: the judge's earlier id, ``""`` for none."""
         with self._lock:
-            live = self._known(failure, said) or self._begin(failure)
+            live = self._known(failure, judged_id) or self._begin(failure)
             if len(live.same) < _TEXTS:
                 live.same.add(_compared(failure))
             self._groups.move_to_end(live.row.id)
@@ -69,11 +69,11 @@ class LiveGroups:
                 self._groups.popitem(last=False)
             return live.row
 
-    def _known(self, failure: Failure, said: str | None) -> _Live | None:
+    def _known(self, failure: Failure, judged_id: str | None) -> _Live | None:
         live = self._groups.get(group_id(failure.result))  # the decision is repeated
-        if live is None and said:
-            live = self._groups.get(said)
-        if live is not None or said == "":
+        if live is None and judged_id:
+            live = self._groups.get(judged_id)
+        if live is not None or judged_id == "":
             return live
         near = self._near(failure)
         if near and near[0][0] >= (SURE if failure.cause else NEAR):

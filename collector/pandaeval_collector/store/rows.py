@@ -233,10 +233,10 @@ def checked_members(rows: Iterable[Sequence[Any]]) -> Iterator[SessionTraceRow]:
     for session_id, trace_id, start_ns, end_ns, body, body_sum, answer, answer_sum in rows:
         try:
             read = SessionTraceRow(trace_id, session_id, start_ns, end_ns, body, answer)
-            facts, said = member_sums(read)
+            facts, answer_checksum = member_sums(read)
         except (TypeError, ValueError):  # a value has a wrong type
-            facts, said = -1, -1
-        if facts != body_sum or (answer_sum is not None and said != answer_sum):
+            facts, answer_checksum = -1, -1
+        if facts != body_sum or (answer_sum is not None and answer_checksum != answer_sum):
             raise DamagedRowError(
                 f"what trace {hex_of(trace_id)} left for its session was damaged on disk: its checksum differs"
             )

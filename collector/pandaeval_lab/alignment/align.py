@@ -98,7 +98,9 @@ def _change(
     runs: Sequence[LabelledRun], now: Mapping[str, JudgedUnit], then: Mapping[str, JudgedUnit]
 ) -> VerdictChange:
     nothing = JudgedUnit(None)
-    before, after = ([said.get(run.unit, nothing).passed is run.passed for run in runs] for said in (now, then))
+    before, after = (
+        [judged_units.get(run.unit, nothing).passed is run.passed for run in runs] for judged_units in (now, then)
+    )
     return verdict_change(before, after, [run.session or run.unit for run in runs])
 
 

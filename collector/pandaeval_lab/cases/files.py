@@ -244,10 +244,10 @@ def _no_constant(name: str) -> NoReturn:
 
 def _placed(path: Path, faults: Iterable[CaseFault], lines: dict[Place, int], inside: Place) -> str:
     found = [(_line(place, lines, inside), place, text) for place, text in faults]
-    told = []
+    fault_lines = []
     for line, place, text in sorted(found, key=lambda each: each[0] or 0):
-        told.append(f"{path}{f':{line}' if line else ''}: {dotted(place)}: {text}")
-    return "\n".join(told)
+        fault_lines.append(f"{path}{f':{line}' if line else ''}: {dotted(place)}: {text}")
+    return "\n".join(fault_lines)
 
 
 def _line(place: Place, lines: dict[Place, int], inside: Place) -> int | None:
@@ -285,8 +285,8 @@ def freeze(
     ids = [str(trace["trace_id"]) for trace in traces]
     messages: list[str] = []
     for run in runs:
-        said = [turn["user"] for turn in run["turns"] if turn["user"]]
-        messages += said or ([run["input"]] if run["input"] else [])
+        user_messages = [turn["user"] for turn in run["turns"] if turn["user"]]
+        messages += user_messages or ([run["input"]] if run["input"] else [])
     names = {"tool_name": "name", "parameters": "arguments", "result": "result"}
     calls = [
         {name: call[key] for name, key in names.items()} | ({"error": call["error"]} if call["error"] else {})

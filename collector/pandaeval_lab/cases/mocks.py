@@ -37,8 +37,10 @@ class MockAnswer:
     delay_s: float = 0.0
 
     def told(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        said = {"error": self.error} if self.error else {"result": _cut(self.result)}
-        return {"tool": tool, "arguments": _cut(arguments), "kind": self.kind} | ({} if self.kind == "passed" else said)
+        answer = {"error": self.error} if self.error else {"result": _cut(self.result)}
+        return {"tool": tool, "arguments": _cut(arguments), "kind": self.kind} | (
+            {} if self.kind == "passed" else answer
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,10 @@ class Mocks:
         for key, call in zip(keys, calls, strict=True):
             left[key] -= 1
             # A failed tool usually reported the failure in its result, which the agent saw.
-            said = {"error": call.error} if call.result is None and call.error else {"result": call.result}
+            answer = {"error": call.error} if call.result is None and call.error else {"result": call.result}
             is_known = isinstance(call.parameters, dict)
             when, times = call.parameters if is_known else {}, 1 if left[key] else None
-            mock = Mock.model_validate({**said, "when": when, "times": times})
+            mock = Mock.model_validate({**answer, "when": when, "times": times})
             self.by_tool.setdefault(call.tool_name, []).append((mock, is_known))
         self._used: Counter[int] = Counter()
         self._calls: Counter[str] = Counter()
@@ -87,8 +89,8 @@ class Mocks:
         if (found := self._fitting(tool, _plain({**(defaults or {}), **given}), _plain(defaults or {}))) is None:
             if self._case.unmocked == "pass":
                 return MockAnswer("passed")
-            told = f"{tool}: no mock of case {self._case.id} fits {json.dumps(_plain(given), ensure_ascii=False)}"
-            return MockAnswer("refused", error=f"{told}; add one to mocks.{tool}, or set unmocked: pass")
+            error_text = f"{tool}: no mock of case {self._case.id} fits {json.dumps(_plain(given), ensure_ascii=False)}"
+            return MockAnswer("refused", error=f"{error_text}; add one to mocks.{tool}, or set unmocked: pass")
         mock, before = found
         if mock.error is not None:
             return MockAnswer("error", error=mock.error, delay_s=mock.delay)

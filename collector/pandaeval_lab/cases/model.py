@@ -105,11 +105,11 @@ class Mock(CasePart):
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Mock:
-        said = sorted({"result", "results", "error", "function"} & self.model_fields_set)
-        if len(said) != 1:
-            given = " and ".join(said) or "nothing"
+        given_fields = sorted({"result", "results", "error", "function"} & self.model_fields_set)
+        if len(given_fields) != 1:
+            given = " and ".join(given_fields) or "nothing"
             raise ValueError(f"has {given}; write exactly one of result, results, error and function")
-        if said == ["results"] and not self.results:
+        if given_fields == ["results"] and not self.results:
             raise ValueError("results is empty; write a list, such as [pending, done]")
         return self
 
@@ -244,14 +244,14 @@ class Case(CasePart):
     def _shorthands(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        told = dict(given)
-        if isinstance(told.get("grader"), str) and "graders" not in told:
-            told["graders"] = [told.pop("grader")]
-        if isinstance(told.get("output_format"), str):
-            told["output_format"] = {"type": told["output_format"]}
-        if isinstance(mocks := told.get("mocks"), Mapping):
-            told["mocks"] = {name: each if isinstance(each, list) else [each] for name, each in mocks.items()}
-        return told
+        fields = dict(given)
+        if isinstance(fields.get("grader"), str) and "graders" not in fields:
+            fields["graders"] = [fields.pop("grader")]
+        if isinstance(fields.get("output_format"), str):
+            fields["output_format"] = {"type": fields["output_format"]}
+        if isinstance(mocks := fields.get("mocks"), Mapping):
+            fields["mocks"] = {name: each if isinstance(each, list) else [each] for name, each in mocks.items()}
+        return fields
 
     @field_validator("tool_weights")
     @classmethod

@@ -33,9 +33,9 @@ def compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        told = error.args[0] if error.args else ""
-        said = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
-        raise PatternError(f"{said}: {_CURE}") from error
+        raw_error = error.args[0] if error.args else ""
+        error_text = raw_error.decode(errors="replace") if isinstance(raw_error, bytes) else str(raw_error)
+        raise PatternError(f"{error_text}: {_CURE}") from error
 
 
 class BadSchemaError(Exception):

@@ -34,9 +34,9 @@ def format_faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> 
             yield from schema_errors(wanted.json_schema, value) if wanted.json_schema is not None else ()
     if wanted.pattern is not None and compiled(wanted.pattern).search(answer[:_LONGEST]) is None:
         yield f"the pattern {wanted.pattern!r} is not found"
-    said = _plain("\n".join(answers) or answer)
-    yield from (f"{text!r} is missing" for text in wanted.contains if _plain(text) not in said)
-    yield from (f"{text!r} is said" for text in wanted.excludes if _plain(text) in said)
+    answer_text = _plain("\n".join(answers) or answer)
+    yield from (f"{text!r} is missing" for text in wanted.contains if _plain(text) not in answer_text)
+    yield from (f"{text!r} is said" for text in wanted.excludes if _plain(text) in answer_text)
 
 
 def _unfenced(answer: str) -> str:

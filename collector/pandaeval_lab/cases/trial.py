@@ -63,16 +63,16 @@ def source_of(spec: str) -> str:
         return ""
 
 
-def finding(said: Any) -> Finding | None:
+def finding(answer: Any) -> Finding | None:
     """Turn a grader's answer into a finding. Raises ``TypeError``."""
     reason = ""
-    if isinstance(said, tuple) and len(said) == 2:
-        said, reason = said[0], str(said[1])
-    if said is None or isinstance(said, Score | Assumed | Unscored):
-        return said
-    if isinstance(said, bool | int | float):
-        return Score(float(said), reason or ("passed" if said else "not passed"))
-    raise TypeError(f"a grader returns True, False or a number from 0 to 1, not a {type(said).__name__}")
+    if isinstance(answer, tuple) and len(answer) == 2:
+        answer, reason = answer[0], str(answer[1])
+    if answer is None or isinstance(answer, Score | Assumed | Unscored):
+        return answer
+    if isinstance(answer, bool | int | float):
+        return Score(float(answer), reason or ("passed" if answer else "not passed"))
+    raise TypeError(f"a grader returns True, False or a number from 0 to 1, not a {type(answer).__name__}")
 
 
 # Interactions of a trial: the user's message, the answer, and the calls between them.
@@ -203,11 +203,11 @@ class Trial:
 
     @cached_property
     def answers(self) -> tuple[str, ...]:
-        said: list[str | None] = []
+        texts: list[str | None] = []
         for trace in self.traces:
             by_turn = [turn.assistant for turn in trace.turns]
-            said += by_turn if trace.output in by_turn else [*by_turn, trace.output]
-        return tuple(text for text in said if text)
+            texts += by_turn if trace.output in by_turn else [*by_turn, trace.output]
+        return tuple(text for text in texts if text)
 
     def stated(self, name: str) -> Any:
         """Return the last value of an attribute ``pandaeval.…``, JSON parsed, or ``None``."""
@@ -243,13 +243,13 @@ class Trial:
     @cached_property
     def evidence(self) -> str:
         expects = self.case.model_dump(mode="json", exclude=_NO_EXPECTATION)
-        told: list[Any] = [
+        parts: list[Any] = [
             [trace.digest for trace in self.traces],
             _digest(orjson.dumps(expects, option=orjson.OPT_SORT_KEYS)),
         ]
         if self.case.end_state_from is not None:
-            told.append(source_of(self.case.end_state_from))
-        return _digest(orjson.dumps(told))
+            parts.append(source_of(self.case.end_state_from))
+        return _digest(orjson.dumps(parts))
 
 
 def _digest(data: bytes) -> str:
@@ -375,8 +375,8 @@ class TrialMatcher:
         if not named and case is None:
             if trace.session_id in self._sessions:
                 return self._sessions[trace.session_id]
-            said = (text.strip() for text in (trace.input, said_first(trace)) if text is not None)
-            same = next((self._by_task[text] for text in said if text in self._by_task), [])
+            texts = (text.strip() for text in (trace.input, said_first(trace)) if text is not None)
+            same = next((self._by_task[text] for text in texts if text in self._by_task), [])
             self.ambiguous += len(same) > 1
             case = same[0] if len(same) == 1 else None
         name = stated(trace, semconv.PANDAEVAL_TRIAL)[0] or trace.session_id or trace.trace_id

@@ -49,12 +49,12 @@ def prepared(
     if len(wanted) != 1:
         raise UserError(f"the labels cover {', '.join(keys)}: choose a metric with --metric")
     words = word_of_most(each for each in verdicts if each.metric == wanted[0])
-    said = {unit: word for (unit, _), word in words.items()}
+    word_by_unit = {unit: word for (unit, _), word in words.items()}
     requests = [*source.requests()]
     judging = FileJudging(settings, requests, wanted[0], agent, os.environ)
     runs = {}
-    for unit, result in judging.first(said).items():
-        passed, comment = said[unit]
+    for unit, result in judging.first(word_by_unit).items():
+        passed, comment = word_by_unit[unit]
         if agent in ("", result.unit.agent):
             session = result.unit.session_id or ""
             runs[LabelledRun(unit, passed, session, comment)] = judged(result)
@@ -68,7 +68,7 @@ def tried(
 ) -> tuple[Alignment, list[Ruling]]:
     """Return the alignment, and its tried rulings with their fates. Raises ``UserError``."""
     written = [each.text for each in entries if each.state == "candidate" and _concerns(each, judging)]
-    now = {run.unit: said for run, said in runs.items()}
+    now = {run.unit: judged_unit for run, judged_unit in runs.items()}
     try:
         found = align_judge(
             [*runs],
@@ -102,9 +102,9 @@ def _proposed(judging: FileJudging, errors: Sequence[tuple[LabelledRun, JudgedUn
 
 def write(path: Path, entries: Sequence[Ruling], judging: FileJudging, fates: Sequence[Ruling]) -> None:
     tried = {each.text for each in fates}
-    told = {each.text for each in entries if _concerns(each, judging)}
+    known_texts = {each.text for each in entries if _concerns(each, judging)}
     kept = [each for each in entries if each.text not in tried or each.state != "candidate"]
-    new = [each for each in fates if each.author == "people" or each.text not in told]
+    new = [each for each in fates if each.author == "people" or each.text not in known_texts]
     new.sort(key=lambda entry: entry.state == "adopted")  # the ruling that was adopted last comes last
     write_rulings([*kept, *new], path)
 
@@ -141,9 +141,9 @@ def print_alignment(
     found: Alignment, entries: Sequence[Ruling], judging: FileJudging, path: Path, format_: RunFormat
 ) -> None:
     if format_ == "json":
-        told = {"metric": judging.metric, "agent": judging.agent, "labelled": found.runs, "cost_usd": judging.spent}
+        summary = {"metric": judging.metric, "agent": judging.agent, "labelled": found.runs, "cost_usd": judging.spent}
         tried = [each.model_dump(mode="json") for each in entries]
-        return print_json([{**told, "seen": found.seen, "errors": found.errors, "tried": tried}])
+        return print_json([{**summary, "seen": found.seen, "errors": found.errors, "tried": tried}])
     rows = [
         (each.text, entry.author, _told(each.seen), _told(each.held_out), entry.state, entry.why)
         for each, entry in zip(found.tried, entries, strict=True)

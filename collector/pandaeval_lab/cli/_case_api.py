@@ -114,9 +114,9 @@ def _results(run: CaseRun, folder: Path | None) -> CaseRunResults:
     of_case, cases = _by_case(found.documents), dict[str, CaseOutcome]()
     for case, count in found.cases.items():
         own = (each.text for each in failed if each.key == f"{CASE}{case}")
-        told = count.kind, count.trials, count.correct[True], count.correct[None], tuple(own)
+        outcome_fields = count.kind, count.trials, count.correct[True], count.correct[None], tuple(own)
         kept = run.transcripts.of(case), tuple(of_case.get(case, ()))
-        cases[case] = CaseOutcome(case, *told, count.failed or count.first, *kept)
+        cases[case] = CaseOutcome(case, *outcome_fields, count.failed or count.first, *kept)
     return CaseRunResults(cases, tuple(each.text for each in failed), tuple(found.documents), folder)
 
 

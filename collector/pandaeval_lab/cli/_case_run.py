@@ -178,8 +178,8 @@ class CaseRun:
 def _tell(what: str, attempts: Sequence[tuple[Attempted, str]]) -> None:
     if attempts:
         first, why = attempts[0]
-        told = f"{what} {many(len(attempts), 'attempt')}; {first.case.id}, trial {first.trial}: {why}"
-        notice(told)
+        notice_text = f"{what} {many(len(attempts), 'attempt')}; {first.case.id}, trial {first.trial}: {why}"
+        notice(notice_text)
 
 
 async def _run(run: CaseRun) -> bool:

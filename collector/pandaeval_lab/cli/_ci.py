@@ -61,12 +61,12 @@ def _threshold(gate: GateOutcome) -> Element:
 def _group(group: RootCause, least: str) -> Element:
     case = _case("failures", f"[{group.severity}] {group.title}")
     places = "\n".join(f"{member.place}: {member.label}: {member.reason}" for member in group.examples)
-    told = for_xml(f"{group.description}\n{group.count} occurrence(s)\n{places}")
+    details = for_xml(f"{group.description}\n{group.count} occurrence(s)\n{places}")
     if least and at_least(group.severity, least):
         failure = SubElement(case, "failure", message=for_xml(f"{group.count} occurrence(s)"), type=group.severity)
-        failure.text = told
+        failure.text = details
     else:
-        SubElement(case, "system-out").text = told
+        SubElement(case, "system-out").text = details
     return case
 
 

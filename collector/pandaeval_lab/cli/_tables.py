@@ -34,16 +34,16 @@ def print_summary(summary: Summary, finder: Finder, out: Console, judge: str | N
     if summary.judge_tokens:
         cost = _priced(summary.judge_usd, summary.judge_unpriced)
         out.print(f"Judge: {summary.judge_tokens:,} tokens, {cost}")
-    if told := as_text(summary.groups):
-        out.print(told)
+    if errors_text := as_text(summary.groups):
+        out.print(errors_text)
     missing = unjudged_text(summary.tallies, summary.agents_traces, judge)
     if missing:
         out.print(missing)
 
 
 def as_text(groups: Iterable[RootCause]) -> str:
-    told = [f"  {each.heading}\n    {each.description}\n    Examples: {each.places}" for each in groups]
-    return "\n".join(["Unique errors:", *told]) if told else ""
+    entries = [f"  {each.heading}\n    {each.description}\n    Examples: {each.places}" for each in groups]
+    return "\n".join(["Unique errors:", *entries]) if entries else ""
 
 
 def print_things(verdicts: Sequence[Mapping[str, Any]], out: Console) -> None:

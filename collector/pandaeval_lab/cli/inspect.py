@@ -48,8 +48,8 @@ def inspect(
             else:
                 _print(out, trace)
         if format_ == "tree":
-            for session, told in others.items():
-                out.print(Text(f"session {safe(session)}  other evaluators: {'; '.join(told)}"))
+            for session, evaluations in others.items():
+                out.print(Text(f"session {safe(session)}  other evaluators: {'; '.join(evaluations)}"))
         print_problems(run.read, telemetry)
     sys.stdout.flush()
     if not shown:
@@ -91,8 +91,8 @@ def _print(out: Console, trace: Trace) -> None:
 
 
 def _other(other: OtherResult) -> str:
-    told = [each for each in (other.name, other.score, other.label) if each not in (None, "")]
-    return f"{safe(' '.join(map(str, told)))} (by {safe(other.source)})"
+    parts = [each for each in (other.name, other.score, other.label) if each not in (None, "")]
+    return f"{safe(' '.join(map(str, parts)))} (by {safe(other.source)})"
 
 
 def _short(text: str, limit: int) -> str:

@@ -67,17 +67,17 @@ def check(
 def _ask(settings: Config, items: Sequence[CheckItem], asked: list[CheckRun], out: Console) -> None:
     name = settings.judge.model or ""
 
-    async def ask(told: Callable[[int], None]) -> None:
+    async def ask(show_progress: Callable[[int], None]) -> None:
         async with judge_of(settings, os.environ) as found:
-            asked.append(CheckRun(found, name, told, settings.judge.concurrency))
+            asked.append(CheckRun(found, name, show_progress, settings.judge.concurrency))
             tokens, usd = forecast(items, (await found.prices()).get(name))
             calls = f"{len(items)} questions: one call each, or two if a reply is invalid"
             out.print(f"{calls}; about {tokens:,} tokens, {dollars(usd)}")
             await asked[0].run(items)
 
     try:
-        with progress("asking", out) as told:
-            asyncio.run(ask(lambda done: told(done, len(items))))
+        with progress("asking", out) as show_progress:
+            asyncio.run(ask(lambda done: show_progress(done, len(items))))
     except CallFailedError as error:
         cure = cure_of(error)
         raise UserError(f"{name} cannot be called: {error}" + (f"; {cure}" if cure else "")) from error

@@ -89,7 +89,7 @@ def _tried(api: ApiClient, options: TrialOptions) -> str:
 def _tell_effect(both: Row) -> None:
     for each in both["metrics"]:
         (after, before), pairs = each["decided"], each["pairs"]
-        told = f"{each['metric']}: decided {before} → {after} of {pairs}; {many(each['flips'], 'verdict')} flipped"
+        line = f"{each['metric']}: decided {before} → {after} of {pairs}; {many(each['flips'], 'verdict')} flipped"
         if each["labelled"]:
-            told += "; agrees with labels {1} → {0} of ".format(*each["right"]) + str(each["labelled"])
-        typer.echo(told)
+            line += "; agrees with labels {1} → {0} of ".format(*each["right"]) + str(each["labelled"])
+        typer.echo(line)

@@ -121,13 +121,13 @@ def watch(run_id: _Id, format_: given.Format = "table", *, api: ApiClient) -> No
 
 def ended(api: ApiClient, run_id: str) -> Row:
     try:
-        with progress(f"run {run_id}") as tell:
+        with progress(f"run {run_id}") as show_progress:
             while (run := api.get(f"/runs/{run_id}"))["ended_at"] is None:
-                tell(run["done"] + run["failed"], run["traces"])
+                show_progress(run["done"] + run["failed"], run["traces"])
                 time.sleep(_LOOK_S)
     except KeyboardInterrupt:
-        told = f"continues; `pandaeval runs watch {run_id}` waits for it, `pandaeval runs cancel {run_id}` cancels it"
-        message(f"run {run_id} {told}")
+        hint = f"continues; `pandaeval runs watch {run_id}` waits for it, `pandaeval runs cancel {run_id}` cancels it"
+        message(f"run {run_id} {hint}")
         raise
     return dict(run)
 

@@ -83,10 +83,13 @@ def _calibration(
     kept = [at for at, share in enumerate(shares) if share != 0.5]
     if not kept:
         return None
-    rows, told = [pairs[at][0] for at in kept], [pairs[at][1] for at in kept]
-    chances = [next((each.probability for each in said if each.probability is not None), None) for said in told]
+    rows, labels_by_run = [pairs[at][0] for at in kept], [pairs[at][1] for at in kept]
+    chances = [
+        next((each.probability for each in run_labels if each.probability is not None), None)
+        for run_labels in labels_by_run
+    ]
     labelled = Labelled.of(
-        [fmean(_grade(each) for each in said) for said in told],
+        [fmean(_grade(each) for each in run_labels) for run_labels in labels_by_run],
         [row.score for row in rows],
         weights([row.probability for row in rows], chances),
         [row.session or row.unit for row in rows],

@@ -196,8 +196,8 @@ def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
-    told = ({key: value for key, value in row.items() if value is not None} for row in rows)
-    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in told)
+    filled_rows = ({key: value for key, value in row.items() if value is not None} for row in rows)
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in filled_rows)
 
 
 def written(rows: Iterable[Mapping[str, Any]], path: Path | None) -> str:

@@ -88,9 +88,9 @@ def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgre
         raise ValueError("nothing to compare")
     cuts = _cuts(labelled.judge, threshold)
     over = (labelled.judge[:, None] >= cuts[None, :] - 1e-9).astype(np.float64)
-    told = over[:, int(np.flatnonzero(cuts == threshold)[0])]
+    judge_passes = over[:, int(np.flatnonzero(cuts == threshold)[0])]
     weights = labelled.weights / labelled.weights.sum()
-    yes_no = [weights, weights * passes, weights * told, weights * passes * told]
+    yes_no = [weights, weights * passes, weights * judge_passes, weights * passes * judge_passes]
     return JudgeAgreement(
         n=len(passes),
         passed=int(passes.sum()),
@@ -99,8 +99,8 @@ def agreement(labelled: Labelled, passes: Values, threshold: float) -> JudgeAgre
         kappa=AgreementEstimate(*jackknifed(np.asarray(yes_no), labelled.clusters, _kappa)),
         auroc=_auroc(labelled, passes),
         suggested=AgreementEstimate(_suggested(labelled, passes, over, cuts, threshold)),
-        tpr=_rate(labelled, told, passes),
-        fpr=_rate(labelled, told, 1.0 - passes),
+        tpr=_rate(labelled, judge_passes, passes),
+        fpr=_rate(labelled, judge_passes, 1.0 - passes),
     )
 
 

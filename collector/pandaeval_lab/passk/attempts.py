@@ -170,10 +170,10 @@ def _by_conversation(results: Iterable[Mapping[str, Any]]) -> dict[str, CaseOutc
 
 
 def _passed(results: Iterable[Mapping[str, Any]]) -> bool | None:
-    said = [each.get("success") if each["outcome"] == "scored" else each["outcome"] for each in results]
-    if False in said:
+    outcomes = [each.get("success") if each["outcome"] == "scored" else each["outcome"] for each in results]
+    if False in outcomes:
         return False
-    if True not in said or "unscored" in said or None in said:
+    if True not in outcomes or "unscored" in outcomes or None in outcomes:
         return None
     return True
 

@@ -47,8 +47,8 @@ class CountingCaller:
         question = next((m["content"] for m in reversed(call.messages) if _ECHO.search(m["content"])), "")
         schema = (call.response_format or {}).get("json_schema", {}).get("schema", {})
         made, echo = sample_value(schema, question), _ECHO.search(question)
-        said = {"echo": echo[1] if echo is not None else "", "instructed": False}
-        answer: dict[str, Any] = {**made, **said} if isinstance(made, dict) else said
+        echo_fields = {"echo": echo[1] if echo is not None else "", "instructed": False}
+        answer: dict[str, Any] = {**made, **echo_fields} if isinstance(made, dict) else echo_fields
         text = json.dumps(answer, ensure_ascii=False)
         if len(call.messages) <= _MESSAGES:
             count = self._counts.setdefault(call.model, counter(call.model))

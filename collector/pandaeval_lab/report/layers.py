@@ -207,6 +207,6 @@ def _test_case(name: str, kind: str, row: Row, fails: bool, fails_unscored: bool
     elif row["correct"] is None:
         SubElement(case, "skipped", message=why or "no grader could tell")
     if row["mock_calls"]:
-        told = (json.dumps(call, ensure_ascii=False) for call in row["mock_calls"])
-        SubElement(case, "system-out").text = for_xml("\n".join(["Calls that mocks answered:", *told]))
+        call_lines = (json.dumps(call, ensure_ascii=False) for call in row["mock_calls"])
+        SubElement(case, "system-out").text = for_xml("\n".join(["Calls that mocks answered:", *call_lines]))
     return case

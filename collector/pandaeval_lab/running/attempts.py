@@ -72,21 +72,23 @@ class Tracing:
 
         ``is_traced``: these are all the agent's calls.
         """
-        told: dict[str, Any] = {semconv.INPUT_MESSAGES: _said("user", turn.message)}
-        told[semconv.OUTPUT_MESSAGES] = _said("assistant", turn.answer)
+        attributes: dict[str, Any] = {semconv.INPUT_MESSAGES: _said("user", turn.message)}
+        attributes[semconv.OUTPUT_MESSAGES] = _said("assistant", turn.answer)
         if turn.log.status is not None:
-            told["http.response.status_code"] = turn.log.status
+            attributes["http.response.status_code"] = turn.log.status
         if not is_traced:
-            told |= {semconv.PANDAEVAL_UNTRACED: True, semconv.PANDAEVAL_KNOWLEDGE: [_MESSAGES_ONLY]}
-        with self._span("invoke_agent", turn.place, turn.start_ns, told, turn.end_ns) as span:
+            attributes |= {semconv.PANDAEVAL_UNTRACED: True, semconv.PANDAEVAL_KNOWLEDGE: [_MESSAGES_ONLY]}
+        with self._span("invoke_agent", turn.place, turn.start_ns, attributes, turn.end_ns) as span:
             for call in turn.log.calls:
-                told = {semconv.TOOL_NAME: call.name, semconv.TOOL_CALL_ID: call.id}
-                told[semconv.TOOL_ARGUMENTS] = content_of(call.arguments)
+                attributes = {semconv.TOOL_NAME: call.name, semconv.TOOL_CALL_ID: call.id}
+                attributes[semconv.TOOL_ARGUMENTS] = content_of(call.arguments)
                 if call.error:
-                    told[semconv.ERROR_TYPE] = call.error
+                    attributes[semconv.ERROR_TYPE] = call.error
                 else:
-                    told[semconv.TOOL_RESULT] = content_of(call.result)
-                with self._span("execute_tool", span.get_span_context(), call.start_ns, told, call.end_ns) as tool:
+                    attributes[semconv.TOOL_RESULT] = content_of(call.result)
+                with self._span(
+                    "execute_tool", span.get_span_context(), call.start_ns, attributes, call.end_ns
+                ) as tool:
                     if call.error:
                         tool.set_status(Status(StatusCode.ERROR, call.error))
 
@@ -118,8 +120,8 @@ class Tracing:
 
 def fail(span: Span, message: str, why: str) -> None:
     """Record on a turn's first span why the agent gave no answer. It becomes an agent span."""
-    said = _said("user", message)
-    span.set_attributes({semconv.OPERATION: "invoke_agent", semconv.INPUT_MESSAGES: said, RUN_ERROR: why})
+    input_messages = _said("user", message)
+    span.set_attributes({semconv.OPERATION: "invoke_agent", semconv.INPUT_MESSAGES: input_messages, RUN_ERROR: why})
     span.set_status(Status(StatusCode.ERROR, why))
 
 
@@ -146,9 +148,9 @@ class ScriptedUser:
 
 def messages_of(case: Case) -> tuple[str, ...]:
     """Return a case's user messages: each interaction's ``input``, else the recorded messages, else the task."""
-    said = tuple(each.input for each in case.interactions if each.input)
-    if said and len(said) == len(case.interactions):
-        return said
+    inputs = tuple(each.input for each in case.interactions if each.input)
+    if inputs and len(inputs) == len(case.interactions):
+        return inputs
     recorded = case.recorded.messages if case.recorded is not None else ()
     if recorded and case.task in (None, recorded[0].strip()):
         return recorded
@@ -245,16 +247,16 @@ class CaseAttempts:
         user = self._user(attempt)
         messages, talk = list[dict[str, str]](), None
         end = time.monotonic() + self.case_s
-        said = await user.next(None)
-        while said is not None:
-            messages.append({"role": "user", "content": said})
+        message = await user.next(None)
+        while message is not None:
+            messages.append({"role": "user", "content": message})
             about = RunContext(*attempt.names, len(attempt.trace_ids), tuple(messages), attempt.case.inputs)
             with self.tracing.turn(about, user.marks) as span:
                 attempt.trace_ids.append(_trace_id(span))
                 started = time.time_ns()
                 try:
                     talk = talk or self.begin(attempt)
-                    answer = await self._answer(talk, said, about, end - time.monotonic())
+                    answer = await self._answer(talk, message, about, end - time.monotonic())
                 except (Exception, SystemExit, asyncio.CancelledError) as error:
                     if _is_cancelled():
                         raise
@@ -262,12 +264,12 @@ class CaseAttempts:
                     attempt.error = why[:_MOST_ERROR]
                 ended = time.time_ns()
                 if attempt.error:
-                    fail(span, said, attempt.error)
-                    said = None
+                    fail(span, message, attempt.error)
+                    message = None
                 else:
-                    attempt.turns.append(SentTurn(span.get_span_context(), said, answer, about.log, started, ended))
+                    attempt.turns.append(SentTurn(span.get_span_context(), message, answer, about.log, started, ended))
                     messages.append({"role": "assistant", "content": answer})
-                    said = await user.next(answer)
+                    message = await user.next(answer)
                 span.set_attributes(user.marks)
                 span.end(ended)
         attempt.how = user.marks.get(ENDED, "")

@@ -61,16 +61,16 @@ async def _posted(client: httpx.AsyncClient, url: str, body: Any, entry: AgentEn
     try:
         async with client.stream("POST", url, json=body, headers={**headers, **entry.headers}) as response:
             context.log.status = response.status_code
-            said = await _body(response, place)
+            response_body = await _body(response, place)
     except httpx.LocalProtocolError:  # the text of the error contains the value
         raise AgentError(f"{place}: a header has a character that HTTP does not allow") from None
     except httpx.HTTPError as error:
         raise AgentError(f"{place} cannot be reached: {type(error).__name__}: {error}") from error
     if not response.is_error:
-        reply = read_reply(said, response.headers.get("content-type", ""), entry.answer)
+        reply = read_reply(response_body, response.headers.get("content-type", ""), entry.answer)
         if reply.text is not None or reply.calls:
             return reply
-    shown = f"{place} answered {response.status_code}: {excerpt(said, 200)}"
+    shown = f"{place} answered {response.status_code}: {excerpt(response_body, 200)}"
     cure = f"the answer under {entry.answer}" if entry.answer else '{"answer": text}, or as OpenAI chat completions do'
     raise AgentError(f"{shown}; answer {cure}")
 

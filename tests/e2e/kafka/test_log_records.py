@@ -63,8 +63,8 @@ def _owned(collector: CollectorProcess) -> int:
 
 
 def _scores(*collectors: CollectorProcess) -> dict[tuple[str, str], float | None]:
-    said = standing([result for each in collectors for result in each.results()])
-    return {key: result["score"] for key, result in said.items() if _is_own(key)}
+    results = standing([result for each in collectors for result in each.results()])
+    return {key: result["score"] for key, result in results.items() if _is_own(key)}
 
 
 def _is_own(key: tuple[str, str]) -> bool:

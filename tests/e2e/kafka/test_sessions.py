@@ -28,8 +28,8 @@ def test_three_collectors_with_shared_sessions_give_the_results_of_one(broker: B
         workers = _three(stack, broker, "quiet", tmp_path)
         for group in groups:
             broker.produce("quiet", group)
-        said = _all_done(broker, "quiet", sum(map(len, groups)), traces, workers)
-    assert said == _by_one(tmp_path / "one", traces)
+        results = _all_done(broker, "quiet", sum(map(len, groups)), traces, workers)
+    assert results == _by_one(tmp_path / "one", traces)
 
 
 def test_sessions_are_scored_as_by_one_collector_if_partitions_move(broker: Broker, tmp_path: Path) -> None:
@@ -51,8 +51,8 @@ def test_sessions_are_scored_as_by_one_collector_if_partitions_move(broker: Brok
         assert c.stop() == 0, c.log()
         broker.produce("moved", parts[3])
         a.launch()
-        said = _all_done(broker, "moved", sum(map(len, parts)), traces, (a, b, d))
-    assert said == _by_one(tmp_path / "one", traces)
+        results = _all_done(broker, "moved", sum(map(len, parts)), traces, (a, b, d))
+    assert results == _by_one(tmp_path / "one", traces)
 
 
 def _traces(number: int, seed: int) -> list[MadeTrace]:
@@ -123,8 +123,8 @@ def _by_one(folder: Path, traces: Sequence[MadeTrace]) -> dict[tuple[str, str], 
                 assert door.send(trace.request()).acknowledged
 
         def done() -> bool:
-            told = {each["session_id"] for each in one.results() if each["level"] == "session"}
-            return told >= sessions and one.at_rest() and one.gauge("traces_open") == 0
+            scored_sessions = {each["session_id"] for each in one.results() if each["level"] == "session"}
+            return scored_sessions >= sessions and one.at_rest() and one.gauge("traces_open") == 0
 
         one.until(done, "scored", 120)
         return newest(one.results())

@@ -142,8 +142,8 @@ class Weakened:
         system, *rest = parts
         if "question last" in self._off:
             rest.reverse()
-        said = [{"role": "system", "content": system}, *({"role": "user", "content": text} for text in rest)]
-        changed = replace(call, messages=[*said, *call.messages[3:]], response_format=shape)
+        messages = [{"role": "system", "content": system}, *({"role": "user", "content": text} for text in rest)]
+        changed = replace(call, messages=[*messages, *call.messages[3:]], response_format=shape)
         answer = await self._caller.complete(changed)
         return replace(answer, text=self._complete(answer.text, echo[1]))
 

@@ -57,7 +57,7 @@ def default_evaluator() -> Evaluator:
     return evaluator(load(None, {}))
 
 
-def labelled(folder: Path, scorer: Evaluator, limit: int | None, told: Told) -> list[Scored]:
+def labelled(folder: Path, scorer: Evaluator, limit: int | None, on_progress: Told) -> list[Scored]:
     """Return the units of a set in ``shared/data``, up to ``limit``."""
     good = _labels(folder)
     path = folder / "traces.jsonl.xz"
@@ -67,8 +67,10 @@ def labelled(folder: Path, scorer: Evaluator, limit: int | None, told: Told) -> 
         requests = list(_chosen(path, chosen))
         for done, request in enumerate(requests):
             run.add(request)
-            told(done, 2 * len(requests))
-        _score(run, scorer, lambda session, trace: units.setdefault(_unit(good, session, trace), Scored(None)), told)
+            on_progress(done, 2 * len(requests))
+        _score(
+            run, scorer, lambda session, trace: units.setdefault(_unit(good, session, trace), Scored(None)), on_progress
+        )
     for name, unit in units.items():
         unit.good = good.get(name)
     return [unit for unit in units.values() if unit.good is not None or LABELS[folder.name] is None]
@@ -83,7 +85,7 @@ def capture(path: Path, scorer: Evaluator, good: bool) -> Scored:
     return unit
 
 
-def _score(run: TraceFiles, scorer: Evaluator, unit: Callable[[str | None, str], Scored], told: Told) -> None:
+def _score(run: TraceFiles, scorer: Evaluator, unit: Callable[[str | None, str], Scored], on_progress: Told) -> None:
     seen, total = 0, sum(map(len, run.due()))
 
     def weigh(decision: Conclusion) -> None:
@@ -94,7 +96,7 @@ def _score(run: TraceFiles, scorer: Evaluator, unit: Callable[[str | None, str],
             each.answer += sum(len(turn.assistant or "") for turn in trace.turns)
             each.spans += len(trace.spans)
         seen += len(decision.runs)
-        told(total + seen, 2 * total)
+        on_progress(total + seen, 2 * total)
 
     for result in replay(run, scorer, on_decided=weigh):
         if result.outcome != "scored" or result.score is None:

@@ -97,8 +97,8 @@ def spread(value: Any) -> Iterator[Any]:
 
 def wrong_names(about: dict[str, Any]) -> bool:
     """Return whether tool names or call count are wrong."""
-    told = [str(about.get("error_type") or ""), *(about.get("sub_error_types") or ())]
-    return any(each.endswith(("wrong_count", "wrong_func_name", "decoder_failed")) for each in told)
+    error_types = [str(about.get("error_type") or ""), *(about.get("sub_error_types") or ())]
+    return any(each.endswith(("wrong_count", "wrong_func_name", "decoder_failed")) for each in error_types)
 
 
 def truth(grader: str, about: dict[str, Any]) -> bool | None:
@@ -137,10 +137,10 @@ def main() -> None:
             result, right = found.get(grader), truth(grader, about)
             if right is None:
                 continue
-            said = result is None or result.outcome == "assumed" or (result.score or 0.0) >= WHOLE
+            passed = result is None or result.outcome == "assumed" or (result.score or 0.0) >= WHOLE
             of[grader][about["category"]] += 1
-            agree[grader][about["category"]] += said is right
-            if said is not right and "-v" in sys.argv:
+            agree[grader][about["category"]] += passed is right
+            if passed is not right and "-v" in sys.argv:
                 tell(grader, about, trace)
     categories = sorted(of["trial_correct"])
     print("| grader | " + " | ".join(categories) + " | all |")

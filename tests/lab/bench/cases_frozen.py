@@ -97,9 +97,9 @@ def filled_in(text: str, known: dict[str, Any], checks_actions: bool) -> str:
 def compared(call: dict[str, Any]) -> dict[str, str]:
     """Return the arguments that the reference compares."""
     names = call["arguments"] if call.get("compare_args") is None else call["compare_args"]
-    told = nature(call["name"]) is Nature.HAND_OVER
+    handover = nature(call["name"]) is Nature.HAND_OVER
     return {
-        name: "any" if told else "unordered" if isinstance(call["arguments"].get(name), list) else "exact"
+        name: "any" if handover else "unordered" if isinstance(call["arguments"].get(name), list) else "exact"
         for name in names
     }
 
@@ -130,11 +130,11 @@ def shares(name: str, grader_of: Any) -> Iterator[str]:
             success = known.get(session, {}).get("task_success")
             if success is None:
                 continue
-            said, reason = graded(traces, known[session], name in CHECKS_ACTIONS, grader_of, Path(scratch))
+            verdict, reason = graded(traces, known[session], name in CHECKS_ACTIONS, grader_of, Path(scratch))
             of[success] += 1
-            right[success] += said is success
-            if "-v" in sys.argv and said is not success:
-                print(f"  {session} label {success}, case {said}: {reason[:400]}")
+            right[success] += verdict is success
+            if "-v" in sys.argv and verdict is not success:
+                print(f"  {session} label {success}, case {verdict}: {reason[:400]}")
     for success, word in ((False, "failing"), (True, "successful")):
         yield f"{word} {right[success]}/{of[success]} ({right[success] / max(1, of[success]):.1%})"
 
@@ -147,8 +147,8 @@ def planted(count: int = 200) -> int:
     names, found = sorted(runs), 0
     for number in range(count):
         secret = make(draw, number)
-        told = [describe(trace) for trace in runs[draw.choice(names)]]
-        text = "".join(case_file([freeze(plant(draw, told, secret, number), "frozen")]))
+        descriptions = [describe(trace) for trace in runs[draw.choice(names)]]
+        text = "".join(case_file([freeze(plant(draw, descriptions, secret, number), "frozen")]))
         found += secret.value in text
     return found
 

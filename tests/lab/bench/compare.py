@@ -115,16 +115,16 @@ def newest(ledger: Path) -> list[Line]:
 
 def report(lines: Sequence[Line]) -> str:
     """Return the systems and a table per size."""
-    told = []
+    system_rows = []
     for peer in peers():
         mine = [line for line in lines if line["system"] == peer.name]
         versions = {line["version"] for line in mine if line.get("version")}
         installed = f"`{peer.package.command}`" if peer.package else "`pip install . ./collector`"
         why = next((f"**not installed here, because** {line['missing']}" for line in mine if "missing" in line), "")
         state = why or " ".join([installed, *versions]) if mine else "not run"
-        told.append([peer.name, state, peer.durable, peer.assembled, peer.scored])
+        system_rows.append([peer.name, state, peer.durable, peer.assembled, peer.scored])
     head = ["system", "installed by", "on disk before the answer", "assembles traces", "scores"]
-    found = [table("Systems and their tasks", head, told)]
+    found = [table("Systems and their tasks", head, system_rows)]
     for size in SIZES:
         rows = [_row(peer.name, [line for line in lines if _has(line, peer, size)]) for peer in peers()]
         found.append(table(f"Spans of {size}, 120 spans per request, one core", _FIGURES, [row for row in rows if row]))
@@ -181,8 +181,8 @@ def _row(name: str, lines: Sequence[Line]) -> list[object]:
 
 def _not_taken(lines: Sequence[Line]) -> str:
     refused, rejected = (sum(line[what] for line in lines) for what in ("refused", "rejected"))
-    said = [f"{refused:,} requests refused"] if refused else []
-    return ", ".join([*said, *([f"{rejected:,} spans rejected"] if rejected else [])])
+    parts = [f"{refused:,} requests refused"] if refused else []
+    return ", ".join([*parts, *([f"{rejected:,} spans rejected"] if rejected else [])])
 
 
 def main() -> None:

@@ -54,22 +54,22 @@ def main() -> None:
     options.add_argument("--json", type=Path)
     options.add_argument("--summary", action="store_true", help="print the table of what was noticed alone")
     given = options.parse_args()
-    told: dict[str, Any] = {}
+    tallies: dict[str, Any] = {}
     for form in ("recorded", "history-off") if given.form == "both" else (given.form,):
         for name in given.set:
             started = time.monotonic()
             tally = drilled(name, given.n, form == "history-off", given.faults)
-            told[f"{name}, {form}"] = tally.to_dict()
+            tallies[f"{name}, {form}"] = tally.to_dict()
             if given.summary:
                 continue
             print(f"\n## {name}, {form}: {tally.runs} runs, {tally.good} good, {time.monotonic() - started:.0f} s\n")
             print(table(tally), flush=True)
     if given.json:
-        given.json.write_text(json.dumps(told, indent=1))
+        given.json.write_text(json.dumps(tallies, indent=1))
     if given.summary:
-        print(f"{matrix(told, 'noticed')}\n\n{summary(told)}")
+        print(f"{matrix(tallies, 'noticed')}\n\n{summary(tallies)}")
         return
-    print(f"\nNoticed:\n\n{matrix(told, 'noticed')}\n\n{summary(told)}")
+    print(f"\nNoticed:\n\n{matrix(tallies, 'noticed')}\n\n{summary(tallies)}")
 
 
 def drilled(name: str, most: int, history_off: bool, named: list[str] | None) -> Tally:
@@ -127,13 +127,13 @@ def table(tally: Tally) -> str:
     return "\n".join([*lines, "", f"Untouched runs that fail: {untouched}.", f"Not applicable: {missing or 'none'}."])
 
 
-def matrix(told: Mapping[str, Any], share: str) -> str:
+def matrix(tallies: Mapping[str, Any], share: str) -> str:
     """Return detected shares by fault and set with intervals, lowest first."""
-    names = {name for each in told.values() for name in each["faults"]}
-    lines = [f"| fault | {' | '.join(told)} | all |", "|---" * (len(told) + 2) + "|"]
+    names = {name for each in tallies.values() for name in each["faults"]}
+    lines = [f"| fault | {' | '.join(tallies)} | all |", "|---" * (len(tallies) + 2) + "|"]
     rows = []
     for name in names:
-        found = [NoticedShare(0, 0), *(_share(each["faults"].get(name), share) for each in told.values())]
+        found = [NoticedShare(0, 0), *(_share(each["faults"].get(name), share) for each in tallies.values())]
         total = NoticedShare(sum(each.hits for each in found), sum(each.n for each in found))
         cells = [f"{each.value:.2f} ({each.n})" if each.n else "–" for each in found[1:]]
         low, high = total.interval or (0.0, 0.0)
@@ -142,9 +142,9 @@ def matrix(told: Mapping[str, Any], share: str) -> str:
     return "\n".join([*lines, *(line for _, line in sorted(rows))])
 
 
-def summary(told: Mapping[str, Any]) -> str:
+def summary(tallies: Mapping[str, Any]) -> str:
     """Return the numbers of faults and kinds."""
-    planted = [(name, fault["n"]) for each in told.values() for name, fault in each["faults"].items() if fault["n"]]
+    planted = [(name, fault["n"]) for each in tallies.values() for name, fault in each["faults"].items() if fault["n"]]
     return f"{sum(n for _, n in planted):,} faults of {len({name for name, _ in planted})} kinds."
 
 

@@ -202,11 +202,13 @@ def main(folder: Path, specs: Sequence[str]) -> None:
             on += own.on
             off += own.off
         print(f"| {name} | {' | '.join(map(_cell, shares))} |", flush=True)
-    for embedder, helped, said in zip(embedders, every, spoken, strict=True):
-        print(f"\n{embedder.id}: help {auroc(*helped)}, dialogues {auroc(*said)}")
-        for label, values in zip(("help, on", "help, off", "said, on", "said, off"), (*helped, *said), strict=True):
+    for embedder, helped, dialogue_cosines in zip(embedders, every, spoken, strict=True):
+        print(f"\n{embedder.id}: help {auroc(*helped)}, dialogues {auroc(*dialogue_cosines)}")
+        for label, values in zip(
+            ("help, on", "help, off", "said, on", "said, off"), (*helped, *dialogue_cosines), strict=True
+        ):
             print(f"{label:9} 1/5/25/50/75/95/99 %", np.percentile(values, [1, 5, 25, 50, 75, 95, 99]).round(2))
-        print(f"measured {bands(*said)}, in use {embedder.bands}")
+        print(f"measured {bands(*dialogue_cosines)}, in use {embedder.bands}")
 
 
 def _cell(share: ShareEstimate) -> str:

@@ -91,8 +91,8 @@ def edited(text: str, chance: random.Random) -> str:
     return chance.choice(OPENERS) + " ".join(changed) + chance.choice(CLOSERS)
 
 
-def named(about: str, say: str, chance: random.Random) -> str:
-    return chance.choice(LEADS).format(about) + say
+def named(about: str, answer: str, chance: random.Random) -> str:
+    return chance.choice(LEADS).format(about) + answer
 
 
 def topic_pairs(subjects: Subjects, texts: Texts, chance: random.Random) -> list[Pair]:
@@ -103,14 +103,16 @@ def topic_pairs(subjects: Subjects, texts: Texts, chance: random.Random) -> list
             same = [each for each in items if each is not item]
             for row, column in product(range(2), range(2)):
                 lead = row == column
-                told = values(chance)
-                left = texts.place(filled(item["ask"][row], told))
+                shared_values = values(chance)
+                left = texts.place(filled(item["ask"][row], shared_values))
                 kinds = (("named" if lead else "terse", [item]), ("other", others), ("same", same))
                 for label, (kind, pool) in zip((1, 0, 0), kinds, strict=True):
                     answered = chance.choice(pool)
-                    say = answered["say"][column]
-                    say = named(answered["about"], say, chance) if lead else say
-                    pairs.append((left, texts.place(filled(say, told if label else values(chance))), label, kind))
+                    answer = answered["say"][column]
+                    answer = named(answered["about"], answer, chance) if lead else answer
+                    pairs.append(
+                        (left, texts.place(filled(answer, shared_values if label else values(chance))), label, kind)
+                    )
     return pairs
 
 
@@ -120,10 +122,10 @@ def repeat_pairs(subjects: Subjects, texts: Texts, chance: random.Random) -> lis
         others = [item for name, each in subjects.items() if name != subject for item in each]
         for item in items:
             same = [each for each in items if each is not item]
-            for say in item["say"]:
-                left = texts.place(filled(say, values(chance)))
+            for answer in item["say"]:
+                left = texts.place(filled(answer, values(chance)))
                 for kind, pool in (("other", others), ("same", same)):
-                    pairs.append((left, texts.place(edited(say, chance)), 1, "copy"))
+                    pairs.append((left, texts.place(edited(answer, chance)), 1, "copy"))
                     wrong = filled(chance.choice(chance.choice(pool)["say"]), values(chance))
                     pairs.append((left, texts.place(wrong), 0, kind))
     return pairs

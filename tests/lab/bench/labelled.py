@@ -103,13 +103,13 @@ def captured(scorer: Evaluator, limit: int | None) -> Iterator[tuple[str, list[S
     """Return each other scenario's captures with the happy captures."""
     sets = sorted(folder for folder in (SHARED / CAPTURES).iterdir() if folder.is_dir())[:limit]
     names = sorted({path.name for folder in sets for path in folder.glob("*.otlp.jsonl")} - {"happy.otlp.jsonl"})
-    with progress(CAPTURES) as told:
+    with progress(CAPTURES) as on_progress:
         paths = [folder / name for name in ("happy.otlp.jsonl", *names) for folder in sets]
         paths = [path for path in paths if path.exists()]
         units: dict[str, list[Scored]] = {}
         for done, path in enumerate(paths):
             units.setdefault(path.name, []).append(capture(path, scorer, path.name == "happy.otlp.jsonl"))
-            told(done + 1, len(paths))
+            on_progress(done + 1, len(paths))
     for name in names:
         yield f"captures: {name.removesuffix('.otlp.jsonl')} against happy", units["happy.otlp.jsonl"] + units[name]
 
@@ -117,8 +117,8 @@ def captured(scorer: Evaluator, limit: int | None) -> Iterator[tuple[str, list[S
 def sets(scorer: Evaluator, only: Sequence[str], limit: int | None) -> Iterator[tuple[str, list[Scored]]]:
     for name in LABELS:
         if not only or name in only:
-            with progress(name) as told:
-                yield name, labelled(SHARED / "data" / name, scorer, limit, told)
+            with progress(name) as on_progress:
+                yield name, labelled(SHARED / "data" / name, scorer, limit, on_progress)
     if not only or CAPTURES in only:
         yield from captured(scorer, limit)
 

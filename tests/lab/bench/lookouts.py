@@ -83,25 +83,25 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="with a rate: of traffic alone, and as many with readers")
     parser.add_argument("--seconds", type=float, default=30.0, help="of a round")
     parser.add_argument("--readers", type=int, default=2)
-    said = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(said.folder or temporary) / "data"
+        folder = Path(options.folder or temporary) / "data"
         filled = (folder / "pandaeval.db").exists()
         folder.mkdir(parents=True, exist_ok=True)
         store = Store(folder, "normal")
         if not filled:
-            fill(store, said.traces)
-        if said.rate:
+            fill(store, options.traces)
+        if options.rate:
             trace = Finder(folder).traces(Wanted(), limit=1).rows[0].facts["id"]
             store.close()
             asked = [*questions(trace)]
-            found = measure(folder.parent, asked, said.rate, said.rounds, said.seconds, said.readers)
-            print(found.report(said.rate, said.readers))
+            found = measure(folder.parent, asked, options.rate, options.rounds, options.seconds, options.readers)
+            print(found.report(options.rate, options.readers))
             return
         work = Work(store, page=PageWork({}))
         lookouts = ReadInterfaces(folder, work, None)
         try:
-            asyncio.run(_measured(lookouts, said.times))
+            asyncio.run(_measured(lookouts, options.times))
         finally:
             lookouts.close()
             store.close()

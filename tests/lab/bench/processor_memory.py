@@ -50,7 +50,7 @@ def main() -> None:
     provider = TracerProvider(shutdown_on_exit=False, resource=Resource.create({"service.name": "bench"}))
     provider.add_span_processor(PandaEvalSpanProcessor("127.0.0.1:1", telemetry=books))
     tracer = provider.get_tracer("bench")
-    began, made, told, peak = time.monotonic(), 0, 0.0, 0.0
+    began, made, last_report, peak = time.monotonic(), 0, 0.0, 0.0
     print(f"   0 s: {resident_mib():6.1f} MiB")
     cpu = time.process_time()
     while (now := time.monotonic() - began) < given.minutes * 60:
@@ -62,8 +62,8 @@ def main() -> None:
                 span.set_attribute("gen_ai.input.messages", content)
                 span.set_attribute("gen_ai.output.messages", content[::-1])
         peak = max(peak, resident_mib())
-        if now - told >= 60:
-            told = now
+        if now - last_report >= 60:
+            last_report = now
             gauges = {what: read() for what, read in books.gauges.items()}
             print(f"{now:4.0f} s: {resident_mib():6.1f} MiB, peak {peak:.1f}, {made} spans, {gauges}", flush=True)
         time.sleep(max(0.0, began + made / given.rate - time.monotonic()))

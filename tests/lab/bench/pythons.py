@@ -36,8 +36,8 @@ def once(packages: Sequence[Path], span_bytes: int, spans: int, python: str) -> 
 
 def named(python: str) -> str:
     """Return an interpreter's version and compiler."""
-    said = subprocess.run([python, "-c", _NAME], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
-    return f"{python}: {said}"
+    version = subprocess.run([python, "-c", _NAME], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return f"{python}: {version}"
 
 
 def report(pythons: Sequence[str], rounds: int, spans: int) -> str:

@@ -43,14 +43,14 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write the tables into docs/internals/performance.md")
     asked = parser.parse_args()
     command = "tests/lab/bench/run.py --quick" if asked.quick else "tests/lab/bench/run.py"
-    told = [measured(stamp(), command)]
-    print(told[0], flush=True)
+    sections = [measured(stamp(), command)]
+    print(sections[0], flush=True)
     for number, bench in enumerate(benches(asked.quick), 1):
         print(f"{number} of {len(benches(asked.quick))}", file=sys.stderr, flush=True)
-        told.append(bench())
-        print(told[-1], flush=True)
+        sections.append(bench())
+        print(sections[-1], flush=True)
     if asked.page:
-        write(MARK, "\n".join(told))
+        write(MARK, "\n".join(sections))
 
 
 if __name__ == "__main__":

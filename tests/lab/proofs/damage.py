@@ -37,8 +37,8 @@ def main() -> int:
         while (tried := sum(line["cases"] for line in done)) < options.cases:
             began, cases = time.monotonic(), min(PART, options.cases - tried)
             found = _part(left, Path(folder), range(tried, tried + cases), options.seed)
-            told = {"seconds": round(time.monotonic() - began, 1), "cases": cases, **found}
-            done.append(note(options.ledger, "damage", {"seed": options.seed, "part": len(done), **told}))
+            record = {"seconds": round(time.monotonic() - began, 1), "cases": cases, **found}
+            done.append(note(options.ledger, "damage", {"seed": options.seed, "part": len(done), **record}))
             if sys.stderr.isatty():
                 print(f"\r\033[K{tried + cases}/{options.cases}", end="", file=sys.stderr, flush=True)
     total: Counter[str] = Counter()

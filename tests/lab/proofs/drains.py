@@ -49,8 +49,8 @@ def main() -> int:
     done = [line for line in lines(options.ledger) if wanted.items() <= line.items()]
     while (left := options.drains - sum(line["drains"] for line in done)) > 0:
         found = _batch(options.seed * 1000 + len(done), min(BATCH, left))
-        told = {"seed": options.seed, "batch": len(done), "load": round(os.getloadavg()[0], 1), **found}
-        done.append(note(options.ledger, "drains", told))
+        record = {"seed": options.seed, "batch": len(done), "load": round(os.getloadavg()[0], 1), **found}
+        done.append(note(options.ledger, "drains", record))
         print(json.dumps(found), file=sys.stderr)
     problems = [each for line in done for each in line["problems"]]
     failures = sum(line["failures"] for line in done)

@@ -159,8 +159,8 @@ class Cycles:
         """Return each result's history by unit and metric."""
         name = metric.partition(".")[2]
         mine = [each for each in self._results if each["metric"] == name and unit_of(each) == unit]
-        told = ("time", "revision", "trigger", "late_spans", "score", "reason")
-        return [tuple(each[key] for key in told) for each in sorted(mine, key=lambda each: str(each["time"]))]
+        fields = ("time", "revision", "trigger", "late_spans", "score", "reason")
+        return [tuple(each[key] for key in fields) for each in sorted(mine, key=lambda each: str(each["time"]))]
 
     def end(self) -> None:
         for each in self._members:

@@ -104,8 +104,8 @@ def _figures(line: dict[str, Any]) -> Figures:
 
 
 def _note(options: argparse.Namespace, batch: int, figures: Figures) -> None:
-    told = {"kind": options.kind, "seed": options.seed, "workers": options.workers, "batch": batch}
-    note(options.ledger, "kill", told | figures.to_dict())
+    record = {"kind": options.kind, "seed": options.seed, "workers": options.workers, "batch": batch}
+    note(options.ledger, "kill", record | figures.to_dict())
 
 
 if __name__ == "__main__":

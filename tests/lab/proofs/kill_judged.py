@@ -33,8 +33,8 @@ def main() -> int:
     while (left := options.cycles - sum(line["cycles"] for line in done)) > 0:
         folder = Path(tempfile.mkdtemp(prefix="pandaeval-kill-judged-"))
         figures = run(folder, options.seed * 1000 + len(done), min(BATCH, left), fresh=len(done) % FRESH == 0)
-        told = asdict(figures) | {"points": dict(sorted(figures.points.items()))}
-        line = note(options.ledger, "kill judged", {"seed": options.seed, "batch": len(done), **told})
+        record = asdict(figures) | {"points": dict(sorted(figures.points.items()))}
+        line = note(options.ledger, "kill judged", {"seed": options.seed, "batch": len(done), **record})
         if figures.problems:
             print(f"WRONG, see {folder}:", *figures.problems, sep="\n  ", file=sys.stderr)
             return 1

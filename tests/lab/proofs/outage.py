@@ -30,8 +30,8 @@ def main() -> int:
         return 0
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-outage-"))
     found = run(folder, options.seed, minutes * 60, options.rate)
-    told = {"seed": options.seed, "minutes": minutes, "rate": options.rate, **asdict(found)}
-    line = note(options.ledger, "outage", told)
+    record = {"seed": options.seed, "minutes": minutes, "rate": options.rate, **asdict(found)}
+    line = note(options.ledger, "outage", record)
     print(json.dumps(line))
     return concluded(folder, found.problems)
 

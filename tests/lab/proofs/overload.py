@@ -31,8 +31,8 @@ def main() -> int:
         return 0
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-overload-"))
     found = run(folder, minutes * 60, options.times, options.limit_mib, options.disk_mib)
-    told = {"load": round(os.getloadavg()[0], 1), "minutes": minutes, **asdict(found)}
-    line = note(options.ledger, "overload", told)
+    record = {"load": round(os.getloadavg()[0], 1), "minutes": minutes, **asdict(found)}
+    line = note(options.ledger, "overload", record)
     print(json.dumps(line))
     return concluded(folder, found.problems)
 

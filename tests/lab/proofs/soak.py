@@ -50,21 +50,21 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     folder = Path(tempfile.mkdtemp(prefix="pandaeval-soak-"))
-    told: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     with good_judge() as provider, CollectorProcess(folder, _settings(provider), fresh=True) as collector:
         collector.start()
         stopping = threading.Event()
-        users = [threading.Thread(target=each) for each in _users(collector, options, told, stopping)]
+        users = [threading.Thread(target=each) for each in _users(collector, options, counts, stopping)]
         for user in users:
             user.start()
         samples = _watched(collector, options, ended, provider)
         stopping.set()
         for user in users:
             user.join()
-        told |= {f"line: {' '.join(key)}": number for key, number in _of_line(collector).items()}
+        counts |= {f"line: {' '.join(key)}": number for key, number in _of_line(collector).items()}
         alone = collector.exit_code()
         code = collector.stop() if alone is None else alone
-    found = _found(samples, told, code)
+    found = _found(samples, counts, code)
     _note(options, found)
     if found["problems"]:
         print(f"see {folder}", file=sys.stderr)
@@ -93,7 +93,7 @@ def _settings(provider: JudgeServer) -> dict[str, str]:
 
 
 def _users(
-    collector: CollectorProcess, options: argparse.Namespace, told: Counter[str], stopping: threading.Event
+    collector: CollectorProcess, options: argparse.Namespace, counts: Counter[str], stopping: threading.Event
 ) -> list[Callable[[], None]]:
     """Return a sender per receiver, and a reader."""
     doors = (GrpcSender(collector.grpc), HttpSender(collector.http), SubmitSender(collector.grpc))
@@ -101,13 +101,13 @@ def _users(
 
     def sender(number: int, door: SpanSender) -> Callable[[], None]:
         composer = Composer(options.seed * 1000 + number)
-        return lambda: _send(door, lambda: composer.trace().request(), pause_s, told, stopping)
+        return lambda: _send(door, lambda: composer.trace().request(), pause_s, counts, stopping)
 
-    read, hostile = _Reader(collector, options.seed, told), HostileTraces(options.seed)
+    read, hostile = _Reader(collector, options.seed, counts), HostileTraces(options.seed)
     users = [*(sender(*each) for each in enumerate(doors)), lambda: read.run(stopping)]
     if options.hostile:
         door, pause = HttpSender(collector.http), 1 / options.hostile
-        users.append(lambda: _send(door, lambda: hostile.request()[1], pause, told, stopping, "hostile: "))
+        users.append(lambda: _send(door, lambda: hostile.request()[1], pause, counts, stopping, "hostile: "))
     return users
 
 
@@ -115,24 +115,24 @@ def _send(
     door: SpanSender,
     make: Callable[[], Request],
     pause_s: float,
-    told: Counter[str],
+    counts: Counter[str],
     stopping: threading.Event,
     of: str = "",
 ) -> None:
     with contextlib.closing(door):
         while not stopping.wait(pause_s):
             answer = door.send(make())
-            said = "acknowledged" if answer.acknowledged else f"not acknowledged: {answer.message}{answer.refused}"
-            told[f"{of}{said}"] += 1
+            outcome = "acknowledged" if answer.acknowledged else f"not acknowledged: {answer.message}{answer.refused}"
+            counts[f"{of}{outcome}"] += 1
 
 
 class _Reader:
     """Reads pages, details and metrics in turn."""
 
-    def __init__(self, collector: CollectorProcess, seed: int, told: Counter[str]) -> None:
+    def __init__(self, collector: CollectorProcess, seed: int, counts: Counter[str]) -> None:
         self._api = f"{collector.http}/api/v1/"
         self._scraped = f"http://127.0.0.1:{collector.health_port}/metrics"
-        self._chance, self._told = random.Random(seed), told
+        self._chance, self._told = random.Random(seed), counts
         self._known: dict[str, list[str]] = {"traces": [], "sessions": []}
 
     def run(self, stopping: threading.Event) -> None:
@@ -210,13 +210,13 @@ def _of_line(collector: CollectorProcess) -> dict[tuple[str, str], int]:
     return {}
 
 
-def _found(samples: Sequence[dict[str, float]], told: Counter[str], code: int) -> dict[str, Any]:
+def _found(samples: Sequence[dict[str, float]], counts: Counter[str], code: int) -> dict[str, Any]:
     warm = [sample for sample in samples if sample["s"] >= WARM_S]
     ends = {name: [samples[0][name], samples[-1][name]] for name in ("rss_mb", "line_rss_mb", "reader_rss_mb")}
-    found: dict[str, Any] = {"minutes": round(samples[-1]["s"] / 60, 1), "samples": len(samples), "told": dict(told)}
+    found: dict[str, Any] = {"minutes": round(samples[-1]["s"] / 60, 1), "samples": len(samples), "told": dict(counts)}
     found["first_and_last"] = ends
     problems = [f"it ended with {code}"] * (code != 0)
-    problems += [f"{count} x {what}" for what, count in told.items() if what.startswith(("no answer", "HTTP 5"))]
+    problems += [f"{count} x {what}" for what, count in counts.items() if what.startswith(("no answer", "HTTP 5"))]
     if len(warm) >= 20:
         for name in ("rss_mb", "judge_rss_mb", "fds", "threads", "store_mb"):
             values = [sample[name] for sample in warm]

@@ -185,10 +185,10 @@ def _spans(session: str, number: int, at: int, turn: Turn) -> list[dict[str, Any
         {
             "type": "function",
             "name": name,
-            "description": said,
+            "description": description,
             "parameters": {"type": "object", "properties": {key: {"type": "string"} for key in keys}, "required": keys},
         }
-        for name, (said, keys) in _TOOLS.items()
+        for name, (description, keys) in _TOOLS.items()
     ]
     root = {
         "gen_ai.operation.name": "invoke_agent",

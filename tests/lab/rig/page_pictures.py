@@ -47,9 +47,13 @@ def main() -> None:
             running.until(lambda: {"table-for-four", "loop", "made-up-price"} <= _sessions(running), "done with all")
             running.until(lambda: len(_verdicts(running)) == 10, "judged")
             running.until(running.at_rest, "at rest")
-            lie, loop, told = (_trace_of(running, session) for session in ("send_reminder", "loop", "made-up-price"))
-            [trace] = {said["metadata"]["blame"]["trace_id"] for said in told if said["metric"] == "correctness"}
-            [group] = {said["metadata"]["failure_group"]["id"] for said in lie if said["label"] == "false_success"}
+            lie, loop, made_up = (_trace_of(running, session) for session in ("send_reminder", "loop", "made-up-price"))
+            [trace] = {
+                result["metadata"]["blame"]["trace_id"] for result in made_up if result["metric"] == "correctness"
+            }
+            [group] = {
+                result["metadata"]["failure_group"]["id"] for result in lie if result["label"] == "false_success"
+            }
             named = {address.partition("/")[0] or "first": address for address in (*PAGES, f"trace/{trace}")}
             named |= {"incident": f"failures?group={group}"}
             named |= {"compare": f"compare?a={trace}&b={loop[0]['trace_id']}"}
@@ -84,15 +88,15 @@ def _demo(folder: Path) -> list[Path]:
 
 
 def _sessions(running: object) -> set[str | None]:
-    return {said["session_id"] for said in running.results()}  # type: ignore[attr-defined]
+    return {result["session_id"] for result in running.results()}  # type: ignore[attr-defined]
 
 
 def _verdicts(running: object) -> set[str | None]:
-    return {said["session_id"] for said in running.results() if said["metric"] == "correctness"}  # type: ignore[attr-defined]
+    return {result["session_id"] for result in running.results() if result["metric"] == "correctness"}  # type: ignore[attr-defined]
 
 
 def _trace_of(running: object, session: str) -> list[dict[str, object]]:
-    return [said for said in running.results() if said["session_id"] == session and said["trace_id"]]  # type: ignore[attr-defined]
+    return [result for result in running.results() if result["session_id"] == session and result["trace_id"]]  # type: ignore[attr-defined]
 
 
 def _shot(page: object, address: str, out: Path, name: str) -> None:

@@ -20,12 +20,12 @@ class Skylark:
     content_switch: Mapping[str, str] = {"skylark": "set SKYLARK_RECORD_CONTENT=true"}
 
     def read(self, span: RawSpan, logs: Sequence[RawLog]) -> Reading | None:
-        said = span.attributes
-        kind = _KINDS.get(readers.identifier(said.get("skylark.step")))
+        attributes = span.attributes
+        kind = _KINDS.get(readers.identifier(attributes.get("skylark.step")))
         if kind is None:
             return None
-        reading = Reading(kind=kind, session_ids=readers.prefixed_sessions(said, "skylark."))
-        name, given, made = (said.get(f"skylark.{key}") for key in ("name", "input", "output"))
+        reading = Reading(kind=kind, session_ids=readers.prefixed_sessions(attributes, "skylark."))
+        name, given, made = (attributes.get(f"skylark.{key}") for key in ("name", "input", "output"))
         if kind is Kind.TOOL:
             reading.tool_name = readers.identifier(name)
             reading.arguments = readers.tool_arguments(given)

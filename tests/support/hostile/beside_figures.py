@@ -40,16 +40,16 @@ def decisions(
 
 def outcomes(ids: Iterable[str], results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return outcomes of hostile traces. ``without``: traces without score or reason."""
-    told: dict[str, Counter[str]] = {id_: Counter() for id_ in ids}
+    counts: dict[str, Counter[str]] = {id_: Counter() for id_ in ids}
     for result in results:
         if (
             result["level"] == "trace"
-            and result["trace_id"] in told
+            and result["trace_id"] in counts
             and (result.get("score") is not None or result["reason"])
         ):
-            told[result["trace_id"]][" ".join(filter(None, (result["outcome"], result.get("why"))))] += 1
-    total: Counter[str] = sum(told.values(), Counter())
-    return {"traces": len(told), "without": sum(not each for each in told.values()), "outcomes": dict(total)}
+            counts[result["trace_id"]][" ".join(filter(None, (result["outcome"], result.get("why"))))] += 1
+    total: Counter[str] = sum(counts.values(), Counter())
+    return {"traces": len(counts), "without": sum(not each for each in counts.values()), "outcomes": dict(total)}
 
 
 def problems(trial: Mapping[str, Any]) -> list[str]:

@@ -82,15 +82,15 @@ class ReaderFuzzer:
 
     def _message(self) -> Shot:
         chance = self._chance
-        said: dict[str, Any] = {
+        message: dict[str, Any] = {
             "jsonrpc": "2.0",
             "id": chance.choice((1, "a", None, -1)),
             "method": chance.choice(_SAID),
         }
         named = ("trace_id", "since", "agent", "limit", "text", "failed", "metric", "nothing")
         arguments = {chance.choice(named): chance.choice((*_ODD, *_IDS)) for _ in range(chance.randint(0, 3))}
-        said["params"] = {"name": chance.choice(_TOOLS), "arguments": arguments}
-        return Shot("/mcp", self._media(), "", self._wrong(said))
+        message["params"] = {"name": chance.choice(_TOOLS), "arguments": arguments}
+        return Shot("/mcp", self._media(), "", self._wrong(message))
 
     def _media(self) -> str:
         return JSON if self._chance.random() < 0.95 else self._chance.choice(("text/plain", "", "application/xml"))

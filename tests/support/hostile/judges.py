@@ -53,8 +53,8 @@ def quoting(folder: Path, scale: int) -> Iterator[str]:
     """Return errors with the API key, control characters and a megabyte of text."""
     text = f"Incorrect API key provided: {KEY}. \x1b]0;owned\x07\x1b[2J Authorization: Bearer {KEY} " + "x" * 1_000_000
     for status in (400, 401, 404, 500):
-        say = JudgeAnswer(status=status, raw=json.dumps({"error": {"message": text, "type": "invalid"}}).encode())
-        with JudgeServer(always(say)) as server, _collector(folder / str(status), server) as collector:
+        answer = JudgeAnswer(status=status, raw=json.dumps({"error": {"message": text, "type": "invalid"}}).encode())
+        with JudgeServer(always(answer)) as server, _collector(folder / str(status), server) as collector:
             for result in _judged(collector, scale, wait=False):
                 if len(result["reason"] or "") > 4_000:
                     yield f"{status}: a reason of {len(result['reason'])} characters"

@@ -72,8 +72,8 @@ def ask_mcp(address: str, tool: str, arguments: dict[str, Any]) -> str:
         connection.close()
     if response.status != 200:
         return f"HTTP {response.status}"
-    told = json.loads(body.partition("data: ")[2] if body.startswith("event:") else body)
-    text = "".join(part.get("text", "") for part in told.get("result", told)["content"])
+    answer = json.loads(body.partition("data: ")[2] if body.startswith("event:") else body)
+    text = "".join(part.get("text", "") for part in answer.get("result", answer)["content"])
     return "marked" if _is_marked(text) else TAKEN
 
 

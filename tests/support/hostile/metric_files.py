@@ -83,14 +83,18 @@ def _written(folder: Path, kind: str, texts: Mapping[str, str]) -> dict[str, Pat
 def _refused(folder: Path, what: str, *arguments: str) -> Iterator[str]:
     path = os.pathsep.join(entry for entry in sys.path if entry)
     outside = {key: value for key, value in os.environ.items() if not key.startswith("PANDAEVAL")}
-    said = folder / "said"
+    output_file = folder / "said"
     began = time.monotonic()
-    with said.open("wb") as file:
+    with output_file.open("wb") as file:
         streams = [(os.POSIX_SPAWN_DUP2, file.fileno(), number) for number in (1, 2)]
         command = ["timeout", "900", sys.executable, "-c", _CLI, *arguments]
         pid = os.posix_spawnp("timeout", command, outside | {"PYTHONPATH": path}, file_actions=streams)
     _, status, used = os.wait4(pid, 0)
-    code, seconds, text = os.waitstatus_to_exitcode(status), time.monotonic() - began, said.read_text(errors="replace")
+    code, seconds, text = (
+        os.waitstatus_to_exitcode(status),
+        time.monotonic() - began,
+        output_file.read_text(errors="replace"),
+    )
     if code != 2 or "Traceback" in text or not text.strip():
         yield f"{what}: exit code {code}: {text[-300:]}"
     if len(text) > 20_000:

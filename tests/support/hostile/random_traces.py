@@ -136,8 +136,8 @@ def agent_span() -> Span:
 
 
 def chat_span(number: int, answer: str) -> Span:
-    said: Any = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": answer}]}])
-    return _span(number, 1, "chat m", operation__name="chat", request__model="m", output__messages=said)
+    messages: Any = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": answer}]}])
+    return _span(number, 1, "chat m", operation__name="chat", request__model="m", output__messages=messages)
 
 
 def tool_span(number: int, parent: int = 1) -> Span:

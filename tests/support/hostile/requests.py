@@ -54,8 +54,10 @@ def agent_span(**fields: object) -> Span:
 def wordy(trace_id: bytes, size: int) -> bytes:
     """Return a span with a long answer."""
     span = agent_span(trace_id=trace_id)
-    said = next(each for each in span.attributes if each.key == "gen_ai.output.messages").value
-    said.string_value = said.string_value.replace("On its way.", "On its way. " + "word " * (size // 5))
+    output_messages = next(each for each in span.attributes if each.key == "gen_ai.output.messages").value
+    output_messages.string_value = output_messages.string_value.replace(
+        "On its way.", "On its way. " + "word " * (size // 5)
+    )
     return field(RESOURCE_SPANS, service() + field(SCOPE_SPANS, field(SPANS, span.SerializeToString())))
 
 

@@ -46,12 +46,12 @@ def _cells(line: Mapping[str, Any] | None) -> tuple[str, str]:
     if "normal" not in line:
         return (_bold("; ".join(others)) if others else "passed"), ""
     p99, before = line["normal"]["p99_s"], line.get("before", {}).get("p99_s")
-    told = "none" if p99 is None else f"{p99:.2f}"
-    told = _bold(told) if p99 is None or p99 > 1.0 else told
+    p99_text = "none" if p99 is None else f"{p99:.2f}"
+    p99_text = _bold(p99_text) if p99 is None or p99 > 1.0 else p99_text
     load = f"; load {line['load']:.0f}" if "load" in line else ""
-    told += f" ({before:.2f}{load})" if before is not None else ""
+    p99_text += f" ({before:.2f}{load})" if before is not None else ""
     memory = line["peak_mib"]
-    return "; ".join([told, *map(_bold, others)]), _bold(str(memory)) if memory > 512 else str(memory)
+    return "; ".join([p99_text, *map(_bold, others)]), _bold(str(memory)) if memory > 512 else str(memory)
 
 
 def _bold(text: str) -> str:

@@ -114,13 +114,13 @@ def growing(folder: Path, scale: int) -> Iterator[str]:
     if plain[0] != 0:
         yield "a plain configuration is refused"
     for name, text in texts.items():
-        code, took, said = _checked(folder, text)
+        code, took, output = _checked(folder, text)
         if code != 2:
-            yield f"{name}: exit code {code}: {said[-300:]}"
+            yield f"{name}: exit code {code}: {output[-300:]}"
         if took > usual + 1.0:
             yield f"{name}: an answer after {took:.1f} s; a plain one takes {usual:.1f} s"
-        if "Traceback" in said or not said.strip():
-            yield f"{name}: no clear answer: {said[-300:]}"
+        if "Traceback" in output or not output.strip():
+            yield f"{name}: no clear answer: {output[-300:]}"
 
 
 def _checked(folder: Path, text: str) -> tuple[int, float, str]:

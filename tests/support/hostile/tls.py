@@ -33,9 +33,9 @@ _HELLO = bytes.fromhex("1603010200010001fc0303")
 def handshakes_that_never_end(target: Target, scale: int) -> Iterator[str]:
     """Incomplete handshakes, silence, plain HTTP and random bytes."""
     plain = b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}"
-    said = [_HELLO, b"", plain, os.urandom(4096)] * (75 * scale)
+    requests = [_HELLO, b"", plain, os.urandom(4096)] * (75 * scale)
     for address in (target.grpc, target.http):
-        for answer in stalled(address, said, 15.0):
+        for answer in stalled(address, requests, 15.0):
             yield answer if answer != "HTTP 200" else TAKEN
 
 

@@ -30,12 +30,12 @@ def answering(folder: Path, scale: int) -> Iterator[str]:
     for kind in ("jaeger", "tempo"):
         for name, answer in _answers(scale).items():
             with HostileStore(answer) as store:
-                code, seconds, rss_bytes, said = _evaluated(
+                code, seconds, rss_bytes, output = _evaluated(
                     folder / "said", f"{kind}://{store.host}?since=1h&limit=100000"
                 )
             what = f"{kind}: {name}"
-            if code != 2 or "Traceback" in said or not said.strip():
-                yield f"{what}: no clear answer, exit code {code}: {said[-300:]}"
+            if code != 2 or "Traceback" in output or not output.strip():
+                yield f"{what}: no clear answer, exit code {code}: {output[-300:]}"
             if rss_bytes > _RSS_BYTES:
                 yield f"{what}: it took {rss_bytes >> 20} MiB"
             if seconds > _MOST_S:
@@ -67,8 +67,8 @@ def _evaluated(file: Path, address: str) -> tuple[int, float, int, str]:
     path = os.pathsep.join(entry for entry in sys.path if entry)
     outside = {key: value for key, value in os.environ.items() if not key.startswith("PANDAEVAL")}
     began = time.monotonic()
-    with file.open("wb") as said:
-        streams = [(os.POSIX_SPAWN_DUP2, said.fileno(), number) for number in (1, 2)]
+    with file.open("wb") as output:
+        streams = [(os.POSIX_SPAWN_DUP2, output.fileno(), number) for number in (1, 2)]
         command = [sys.executable, "-c", _CLI, "evaluate", address]
         pid = os.posix_spawn(sys.executable, command, outside | {"PYTHONPATH": path}, file_actions=streams)
     _, status, used = os.wait4(pid, 0)

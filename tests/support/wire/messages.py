@@ -59,8 +59,8 @@ def _served(call: Served, ids: Ids) -> Iterator[dict[str, Any]]:
             "server_name": "sports",
             "input": dict(call.arguments),
         }
-        told = [{"type": "text", "text": call.error or call.result}]
-        yield {"type": "mcp_tool_result", "tool_use_id": call_id, "is_error": bool(call.error), "content": told}
+        blocks = [{"type": "text", "text": call.error or call.result}]
+        yield {"type": "mcp_tool_result", "tool_use_id": call_id, "is_error": bool(call.error), "content": blocks}
         return
     name = "code_execution" if call.kind == "code" else "web_search"
     yield {"type": "server_tool_use", "id": call_id, "name": name, "input": dict(call.arguments)}

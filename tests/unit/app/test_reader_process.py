@@ -104,8 +104,8 @@ async def test_the_reader_process_returns_the_same_bytes_as_direct_reads(beside:
         ids["/page/session"] = "/page/session?id=session 2"
         ids["/runs/compare"] = "/runs/compare?a=none"
         fixed = "window=all&since=2020-01-01T00:00:00Z&until=2100-01-01T00:00:00Z"
-        told = (await doors.here.get("/openapi.json")).json()["paths"]
-        paths = [path for path, methods in told.items() if "get" in methods]
+        path_items = (await doors.here.get("/openapi.json")).json()["paths"]
+        paths = [path for path, methods in path_items.items() if "get" in methods]
         assert {"/traces/{trace_id}", "/sessions/{session_id}", "/runs", "/schedules", "/overview"} <= {*paths}
         for name, id_ in ids.items():
             paths = [path.replace(name, id_) for path in paths]

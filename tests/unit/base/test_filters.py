@@ -38,8 +38,8 @@ def test_commands_have_an_option_for_each_filter() -> None:
 
 
 def test_mcp_tools_describe_filters_in_the_same_words() -> None:
-    told = inspect.signature(Tools.find_traces, eval_str=True).parameters
-    shared = NAMES & told.keys() - {"failed"}
+    parameters = inspect.signature(Tools.find_traces, eval_str=True).parameters
+    shared = NAMES & parameters.keys() - {"failed"}
     assert shared == {
         "text",
         "status",
@@ -53,7 +53,7 @@ def test_mcp_tools_describe_filters_in_the_same_words() -> None:
         "label",
     }
     for name in shared:
-        assert told[name].annotation.__metadata__[-1].description == meaning(name)
+        assert parameters[name].annotation.__metadata__[-1].description == meaning(name)
 
 
 def test_filters_of_a_run_are_stored_and_read_back() -> None:

@@ -128,7 +128,7 @@ COMMON = {
 
 
 @pytest.mark.parametrize(
-    ("finding", "said"),
+    ("finding", "fields"),
     [
         (
             Score(0.75, "well said", {"words": 3}, 4.0, "1-5", coverage=0.5, span_ids=("a", "b")),
@@ -180,14 +180,14 @@ COMMON = {
         ),
     ],
 )
-def test_a_result_contains_all_fields_of_its_finding(finding: Finding, said: dict[str, Any]) -> None:
+def test_a_result_contains_all_fields_of_its_finding(finding: Finding, fields: dict[str, Any]) -> None:
     made = result(finding=finding)
-    assert made.to_dict() == COMMON | said
-    assert orjson.loads(made.to_json()) == COMMON | said
+    assert made.to_dict() == COMMON | fields
+    assert orjson.loads(made.to_json()) == COMMON | fields
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "fields"),
     [
         ({"run_id": "r1"}, {"run_id": "r1"}),
         (
@@ -204,9 +204,9 @@ def test_a_result_contains_all_fields_of_its_finding(finding: Finding, said: dic
         ({"cost_usd": 0.25, "tokens": 7}, {"cost_usd": 0.25, "tokens": 7}),
     ],
 )
-def test_optional_fields_appear_only_if_set(changes: dict[str, Any], said: dict[str, Any]) -> None:
+def test_optional_fields_appear_only_if_set(changes: dict[str, Any], fields: dict[str, Any]) -> None:
     bare = result().to_dict()
-    assert result(**changes).to_dict() == bare | said
+    assert result(**changes).to_dict() == bare | fields
 
 
 @pytest.mark.parametrize(

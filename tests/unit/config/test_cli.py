@@ -102,13 +102,13 @@ def test_unusable_metric_modules_are_reported_with_their_places(run: Run, tmp_pa
 def test_a_missing_environment_variable_is_a_note_unless_strict(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("judge: {api_key_env: PANDAEVAL_TEST_KEY}\n")
-    told = f"{path}:1:22 judge.api_key_env: the environment variable PANDAEVAL_TEST_KEY is not set\n"
-    assert run("config", "check", str(path)) == (f"{path} is valid\n", f"note: {told}")
-    assert run("config", "check", "--strict", str(path), code=2) == ("", told)
+    problem = f"{path}:1:22 judge.api_key_env: the environment variable PANDAEVAL_TEST_KEY is not set\n"
+    assert run("config", "check", str(path)) == (f"{path} is valid\n", f"note: {problem}")
+    assert run("config", "check", "--strict", str(path), code=2) == ("", problem)
 
 
 @pytest.mark.parametrize(
-    ("text", "package", "told"),
+    ("text", "package", "problem"),
     [
         ("judge: {model: azure/mine}", "litellm", ":1:16 judge.model: litellm is not installed; install it with: pip"),
         ("judge: {model: azure/mine}\nredact: {pii: true}", "presidio_analyzer", ":2:15 redact.pii: presidio_analyzer"),
@@ -116,14 +116,14 @@ def test_a_missing_environment_variable_is_a_note_unless_strict(run: Run, tmp_pa
     ],
 )
 def test_a_missing_extra_is_a_note_unless_strict(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, package: str, told: str
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, package: str, problem: str
 ) -> None:
     monkeypatch.setattr("pandaeval_collector.cli._config.find_spec", lambda name: None if name == package else object())
     path = tmp_path / "config.yaml"
     path.write_text(text)
     out, err = run("config", "check", str(path))
     (note,) = err.splitlines()
-    assert note.startswith(f"note: {path}{told}")
+    assert note.startswith(f"note: {path}{problem}")
     assert out == f"{path} is valid\n"
     assert run("config", "check", "--strict", str(path), code=2)[1] == note.removeprefix("note: ") + "\n"
 
@@ -158,13 +158,13 @@ class TestModelKeys:
         return path
 
     def test_each_missing_key_is_named_with_its_place(self, run: Run, path: Path) -> None:
-        told = [f"{path}:{each}" for each in _KEYS.values()]
+        problems = [f"{path}:{each}" for each in _KEYS.values()]
         notes = run("config", "check", str(path))[1].splitlines()
-        assert sorted(notes) == sorted(f"note: {each}" for each in told)
-        assert run("config", "check", "--strict", str(path), code=2)[1].splitlines() == told
+        assert sorted(notes) == sorted(f"note: {each}" for each in problems)
+        assert run("config", "check", "--strict", str(path), code=2)[1].splitlines() == problems
         out, _ = run("doctor", "--config", str(path), code=1)
         assert [line for line in out.splitlines() if "config.yaml:" in line] == [
-            f"wrong  configuration: {each}" for each in told
+            f"wrong  configuration: {each}" for each in problems
         ]
 
     def test_a_key_that_is_set_is_no_problem(self, run: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -303,8 +303,8 @@ def test_unsafe_or_ambiguous_yaml_is_refused_with_little_memory(tmp_path: Path, 
 
 
 def test_a_device_or_a_too_large_file_is_an_error(tmp_path: Path) -> None:
-    said = "is a pipe or a device and no file; write what it gives into a file first"
-    assert _problems(Path("/dev/zero"), {}) == [f"/dev/zero: cannot be read: {said}"]
+    reason = "is a pipe or a device and no file; write what it gives into a file first"
+    assert _problems(Path("/dev/zero"), {}) == [f"/dev/zero: cannot be read: {reason}"]
     large = _file(tmp_path, "#" * (256 << 10) + "\n")
     assert _problems(large, {}) == [f"{large}: has more than 256 KiB; is it the right file?"]
 

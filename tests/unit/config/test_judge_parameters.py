@@ -45,7 +45,7 @@ def test_answer_parameters_hold_only_parameters_that_change_answers(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "message"),
     [
         ("parameters: {api_key: k}", "may not hold api_key"),
         ("parameters: {messages: []}", "may not hold messages"),
@@ -55,7 +55,7 @@ def test_answer_parameters_hold_only_parameters_that_change_answers(tmp_path: Pa
         ("parameters: {response_format: schema}", "json_schema"),
     ],
 )
-def test_invalid_judge_parameters_are_an_error(tmp_path: Path, given: str, says: str) -> None:
+def test_invalid_judge_parameters_are_an_error(tmp_path: Path, given: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(_file(tmp_path, f"judge: {{model: m, {given}}}"), {})
-    assert says in str(caught.value.problems[0])
+    assert message in str(caught.value.problems[0])

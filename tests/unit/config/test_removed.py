@@ -69,10 +69,10 @@ def test_a_removed_key_is_refused_with_its_replacement(key: str, source: str, tm
 
 @pytest.mark.parametrize("name", sorted({*_GONE, *(name for name in removed("commands") if "--" not in name)}))
 def test_a_removed_command_or_option_is_refused_with_its_replacement(name: str) -> None:
-    told = CliRunner().invoke(app, name.split())
-    assert told.exit_code == 2
+    result = CliRunner().invoke(app, name.split())
+    assert result.exit_code == 2
     sentence = removed("commands").get(name) or removed("commands").get(name.split()[-1], "add it to removed.toml")
-    assert told.output.endswith(f"{name.split()[-1]} was removed. {sentence}\n")
+    assert result.output.endswith(f"{name.split()[-1]} was removed. {sentence}\n")
 
 
 def test_each_entry_existed_in_version_0_1_0_and_is_gone_now() -> None:

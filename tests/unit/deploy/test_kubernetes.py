@@ -197,7 +197,7 @@ def test_the_default_values_match_their_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ("insecureBind=false", "set tls.secretName"),
         ("networkPolicy.enabled=false", "a network policy is required"),
@@ -209,8 +209,8 @@ def test_the_default_values_match_their_schema() -> None:
         ("autoscaling.enabled=true", "config.kafka.topic"),
     ],
 )
-def test_invalid_values_are_refused(options: str, says: str) -> None:
-    with pytest.raises(AssertionError, match=says):
+def test_invalid_values_are_refused(options: str, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
         template("--set", options)
 
 

@@ -19,8 +19,8 @@ def test_the_unit_passes_systemd_analyze_verify(tmp_path: Path) -> None:
 
 def test_the_unit_has_an_exposure_level_below_2() -> None:
     """The exposure level of systemd goes from 0 (safe) to 10."""
-    said = run(program("systemd-analyze"), "security", "--offline=true", "--no-pager", _UNIT)
-    level = re.search(r"Overall exposure level for \S+ (\d+\.\d+)", said)
+    output = run(program("systemd-analyze"), "security", "--offline=true", "--no-pager", _UNIT)
+    level = re.search(r"Overall exposure level for \S+ (\d+\.\d+)", output)
     assert level is not None
     assert float(level[1]) < 2
 

@@ -83,8 +83,8 @@ def test_faults_are_chosen_by_name_and_family() -> None:
 
 def test_a_credible_drop_is_reported_and_a_small_one_is_not() -> None:
     tally = drilled()
-    told = tally.to_dict()
-    assert drops(told, tally) == []
+    report = tally.to_dict()
+    assert drops(report, tally) == []
     before: dict[str, Any] = {"faults": {"exact_loop": {"by_metric": {"response": NoticedShare(60, 60).to_dict()}}}}
     assert [(drop.fault, drop.metric) for drop in drops(before, tally)] == [("exact_loop", "response")]
     before = {"faults": {"exact_loop": {"by_metric": {"response": NoticedShare(1, 4).to_dict()}}}}
@@ -110,12 +110,12 @@ def test_drill_writes_table_and_json_and_fails_below_a_baseline(traces: Path, tm
     assert "not applicable" not in table.stdout
     baseline = tmp_path / "last.json"
     assert run(*chosen, "--format", "json", "-o", str(baseline)).exit_code == 0
-    told = json.loads(baseline.read_text())
-    assert told["faults"]["empty_answer"]["noticed"]["hits"] == 4
+    report = json.loads(baseline.read_text())
+    assert report["faults"]["empty_answer"]["noticed"]["hits"] == 4
     again = run(*chosen, "--baseline", str(baseline))
     assert again.exit_code == 0
-    told["faults"]["empty_answer"]["by_metric"]["grounding"] = NoticedShare(90, 90).to_dict()
-    baseline.write_text(json.dumps(told))
+    report["faults"]["empty_answer"]["by_metric"]["grounding"] = NoticedShare(90, 90).to_dict()
+    baseline.write_text(json.dumps(report))
     worse = run(*chosen, "--baseline", str(baseline))
     assert worse.exit_code == 1
     assert "grounding noticed 90 of 90 copies of empty_answer, now 0 of 4" in worse.stderr
@@ -129,8 +129,8 @@ def test_drill_reads_runs_from_a_store(tmp_path: Path) -> None:
         kept = shutil.copytree(files.store.path, tmp_path / "kept")
     found = run("--store", str(kept), "--faults", "empty_answer", "--format", "json")
     assert found.exit_code == 0
-    told = json.loads(found.stdout)
-    assert (told["runs"], told["faults"]["empty_answer"]["n"]) == (4, 4)
+    report = json.loads(found.stdout)
+    assert (report["runs"], report["faults"]["empty_answer"]["n"]) == (4, 4)
 
 
 def refused(*arguments: str) -> str:

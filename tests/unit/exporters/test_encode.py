@@ -136,8 +136,8 @@ class TestLogEvent:
 
     def test_a_judged_result_has_the_judges_pack_calls_tokens_cost_and_citations(self) -> None:
         _, facts = logged(result("argument_correctness", ASKED, evaluator=JUDGE))
-        told = {key: value for key, value in facts.items() if key.startswith("pandaeval.judge.")}
-        assert told == {
+        judge_facts = {key: value for key, value in facts.items() if key.startswith("pandaeval.judge.")}
+        assert judge_facts == {
             "pandaeval.judge.model": "judge-large",
             "pandaeval.judge.prompt_version": "4",
             "pandaeval.judge.pack": "00ff00ff00ff00ff",
@@ -244,9 +244,9 @@ class TestWholeMessages:
         record = self.record(result(finding=Unscored(Why.TIMEOUT, "late", coverage=0.5), sampled=False))
         assert (record.severity_number, record.severity_text) == (SeverityNumber.SEVERITY_NUMBER_WARN, "WARN")
         assert record.flags == 0
-        told = {key for key in FACTS if key.startswith("gen_ai.evaluation.score")} | {"pandaeval.passed"}
+        score_keys = {key for key in FACTS if key.startswith("gen_ai.evaluation.score")} | {"pandaeval.passed"}
         assert attributes(record.attributes) == {
-            **{key: value for key, value in FACTS.items() if key not in told},
+            **{key: value for key, value in FACTS.items() if key not in score_keys},
             **UNIT_FACTS,
             **AT_PAGE,
             "gen_ai.evaluation.explanation": "late",

@@ -42,7 +42,7 @@ def test_exporters_of_another_package_are_used_if_all_are_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda *_: [Named("lark"), object()], "neither an Exporter nor a Repeating"),
         (lambda *_: [Named("jsonl")], "its exporter is called jsonl; call it lark or lark.something"),
@@ -51,13 +51,13 @@ def test_exporters_of_another_package_are_used_if_all_are_valid() -> None:
     ],
 )
 def test_an_invalid_exporter_of_another_package_is_logged_and_left_out(
-    make: Any, said: str, caplog: pytest.LogCaptureFixture
+    make: Any, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = ERRORS.counts()
     assert not [*Way("lark", Section, make, "lark 1.0").exporters(Section(), AROUND)]
     assert ERRORS.counts() - before == {("exporter", "lark"): 1}
     assert "exporters.lark is left out: lark 1.0 does not open: " in caplog.text
-    assert said in caplog.text
+    assert message in caplog.text
 
 
 def test_a_user_error_of_an_exporter_is_raised() -> None:

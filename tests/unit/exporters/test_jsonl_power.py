@@ -36,10 +36,10 @@ def test_exported_lines_survive_a_power_cut(tmp_path: Path) -> None:
     folder.mkdir()
     file, environment = folder / "results.jsonl", environ | logged(compiled(tmp_path), log, folder)
     command = [sys.executable, "-c", _WRITER, str(file)]
-    told = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    completed = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     disk = Disk()
     for step in steps(log):
         disk.do(step)
     for seed in range(50):
         left = disk.after_a_cut(random.Random(seed))[str(file)]
-        assert (left, len(left)) == (b'{"id": 1}\n{"id": 2}\n', int(told.stdout))
+        assert (left, len(left)) == (b'{"id": 1}\n{"id": 2}\n', int(completed.stdout))

@@ -154,7 +154,7 @@ async def test_a_single_too_large_row_is_dropped_and_the_next_row_is_sent(line: 
 
 class TestMetrics:
     @pytest.mark.parametrize(
-        ("answer", "reason", "dropped", "told"),
+        ("answer", "reason", "dropped", "log_text"),
         [
             (Answer(rejected=2, message="no"), "rejected_by_sink", 2, ": the sink discarded 2 of 6 items: no"),
             (INVALID, "invalid_argument", 6, ": 6 items are dropped"),
@@ -162,14 +162,14 @@ class TestMetrics:
         ],
     )
     async def test_dropped_points_are_counted_by_reason(
-        self, line: Line, caplog: pytest.LogCaptureFixture, answer: Answer, reason: str, dropped: int, told: str
+        self, line: Line, caplog: pytest.LogCaptureFixture, answer: Answer, reason: str, dropped: int, log_text: str
     ) -> None:
         assert len(own_points(line.telemetry)) == 12
         line.metrics._max_items = 6
         line.sink.answers["metrics"].append(answer)
         await line.metrics.send()
         assert line.dropped() == {("otlp", "dropped", reason, "metrics"): dropped}
-        assert f"otlp.metrics{told}" in caplog.text
+        assert f"otlp.metrics{log_text}" in caplog.text
         assert len(line.sink.seen["metrics"]) == (1 if answer is UNIMPLEMENTED else 2), "the remaining points are sent"
 
     async def test_all_points_of_an_export_have_the_same_time(self, line: Line) -> None:

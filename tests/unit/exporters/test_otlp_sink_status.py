@@ -69,10 +69,10 @@ def test_switching_off_is_logged_once_and_switching_on_each_time(
         sink.refused(3, NOT_SERVED)
         sink.took(1, b"")
         sink.took(1, b"")
-    told = [(record.levelname, record.getMessage()) for record in caplog.records]
+    messages = [(record.levelname, record.getMessage()) for record in caplog.records]
     on_again = ("INFO", "otlp.logs is switched on again")
-    assert told[1:] == [on_again, on_again]
-    assert told[0] == (
+    assert messages[1:] == [on_again, on_again]
+    assert messages[0] == (
         "WARNING",
         "otlp.logs is switched off, because the sink rejects this signal (HTTP 404); if this is correct, "
         "set exporters.otlp.logs.enabled: false",
@@ -80,7 +80,7 @@ def test_switching_off_is_logged_once_and_switching_on_each_time(
 
 
 @pytest.mark.parametrize(
-    ("rejected", "message", "lost", "told"),
+    ("rejected", "message", "lost", "messages"),
     [
         (0, "", 0, []),
         (2, "too old", 2, ["otlp.logs: the sink discarded 2 of 5 items: too old"]),
@@ -90,10 +90,10 @@ def test_switching_off_is_logged_once_and_switching_on_each_time(
     ],
 )
 def test_items_discarded_by_the_sink_are_counted_and_logged(
-    caplog: pytest.LogCaptureFixture, rejected: int, message: str, lost: int, told: list[str]
+    caplog: pytest.LogCaptureFixture, rejected: int, message: str, lost: int, messages: list[str]
 ) -> None:
     assert OtlpSink("otlp.logs").took(5, answer(rejected, message)) == lost
-    assert said(caplog) == told
+    assert said(caplog) == messages
 
 
 def test_a_rejection_is_logged_with_the_number_of_dropped_items(caplog: pytest.LogCaptureFixture) -> None:
@@ -111,11 +111,11 @@ def test_a_repeated_problem_is_logged_once_until_a_success_or_another_problem(
         "too large": lambda: sink.refused(1, BatchTooLargeError("too_large", "HTTP 413")),
         "fine": lambda: sink.took(5, b""),
     }
-    told = []
+    message_counts = []
     for step in (
         *("thrown away", "thrown away", "fine", "thrown away", "invalid", "invalid"),
         *("too large", "invalid", "thrown away", "fine"),
     ):
         steps[step]()
-        told.append(len(said(caplog)))
-    assert told == [1, 0, 0, 1, 1, 0, 1, 1, 1, 0]
+        message_counts.append(len(said(caplog)))
+    assert message_counts == [1, 0, 0, 1, 1, 0, 1, 1, 1, 0]

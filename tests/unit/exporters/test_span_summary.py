@@ -42,9 +42,11 @@ def linked(span: Span) -> list[tuple[str, str, int]]:
 
 def test_flat_scores_are_rounded_and_event_scores_are_exact() -> None:
     """Jaeger searches only for equal numbers."""
-    told = facts(result("tool_loop", Score(1 - 4 / 5, failed=True), evaluator=CODE), result("coherence", Score(2 / 3)))
-    assert told["pandaeval.score.tool_loop"] == told["pandaeval.score.min"] == 0.2
-    assert told["pandaeval.score.coherence"] == 0.666667
+    span_facts = facts(
+        result("tool_loop", Score(1 - 4 / 5, failed=True), evaluator=CODE), result("coherence", Score(2 / 3))
+    )
+    assert span_facts["pandaeval.score.tool_loop"] == span_facts["pandaeval.score.min"] == 0.2
+    assert span_facts["pandaeval.score.coherence"] == 0.666667
     event = shown(result("tool_loop", Score(1 - 4 / 5, failed=True), evaluator=CODE)).events[0]
     assert attributes(event.attributes)["gen_ai.evaluation.score.value"] == 1 - 4 / 5, "the event has all digits"
 
@@ -204,7 +206,7 @@ class TestPart:
 
     def test_passing_judged_or_turn_results_give_no_verdict_beside_a_failure(self) -> None:
         found = self.parts(LOOP, result("plan_quality", evaluator=JUDGE), result(evaluator=CODE, **self.TURN))
-        assert {name: told.get("pandaeval.verdict") for name, told in found.items()} == {
+        assert {name: span_facts.get("pandaeval.verdict") for name, span_facts in found.items()} == {
             "✗ tool_loop": "fail",
             "✓ evaluate judged": None,
             "✓ evaluate turn_coherence": None,
@@ -233,9 +235,9 @@ class TestAttributes:
         first, second = (result(f"m{n}", Score(0.6, f"reason {n}"), evaluator=CODE) for n in range(2))
         assert facts(result(), first, second)["pandaeval.reason"] == "reason 0"
         failing = [result(f"m{n}", Score(0.1, f"reason {n}"), evaluator=CODE) for n in (2, 1, 3)]
-        told = shown(*failing)
-        assert (told.name, told.status.message) == ("✗ m2, m1 +1", "reason 2")
-        assert attributes(told.attributes)["pandaeval.failed"] == ["m2", "m1", "m3"]
+        span = shown(*failing)
+        assert (span.name, span.status.message) == ("✗ m2, m1 +1", "reason 2")
+        assert attributes(span.attributes)["pandaeval.failed"] == ["m2", "m1", "m3"]
 
     def test_a_score_without_a_threshold_is_neither_lowest_nor_worst(self) -> None:
         blame = result("blame", Score(0.1, "a step"), threshold=None, evaluator=CODE)
@@ -286,8 +288,8 @@ class TestBlame:
         }
 
     def test_unknown_tool_and_agent_of_the_step_are_left_out(self) -> None:
-        told = self.told("tool_error", {"span_id": SPAN_ID})
-        assert sorted(told) == ["pandaeval.blame", "pandaeval.blame.reason", "pandaeval.blame.span_id"]
+        blame_facts = self.told("tool_error", {"span_id": SPAN_ID})
+        assert sorted(blame_facts) == ["pandaeval.blame", "pandaeval.blame.reason", "pandaeval.blame.span_id"]
 
     def test_blame_without_a_step_has_only_its_label(self) -> None:
         assert self.told("unsure", None) == {"pandaeval.blame": "unsure"}

@@ -95,8 +95,8 @@ def test_user_text_that_resembles_harness_text_is_kept(text: str) -> None:
 
 def test_compaction_call_is_marked_and_does_not_change_the_question() -> None:
     def raw(span_id: str, parent: str, at: int, given: list[Message], said: str) -> RawSpan:
-        told = [{"role": each.role, "content": each.text} for each in given]
-        attributes: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(told)}
+        messages = [{"role": each.role, "content": each.text} for each in given]
+        attributes: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(messages)}
         if not parent:
             attributes = {"gen_ai.operation.name": "invoke_agent"}
         attributes["gen_ai.output.messages"] = json.dumps([{"role": "assistant", "content": said}])

@@ -81,10 +81,10 @@ def test_conversation_that_begins_with_a_greeting_is_linked() -> None:
 
 
 def test_equal_histories_of_other_users_or_agents_are_not_linked() -> None:
-    told = (user(WHERE), says(THERE), user(WHEN))
+    history = (user(WHERE), says(THERE), user(WHEN))
     spans = Spans()
-    spans.llm(spans.agent(name="other", service="shop"), told, THEN)
-    of_user, of_agent = plain(*told, user_id="u-2").continues, trace(*spans()).continues
+    spans.llm(spans.agent(name="other", service="shop"), history, THEN)
+    of_user, of_agent = plain(*history, user_id="u-2").continues, trace(*spans()).continues
     assert len({SECOND.continues, of_user, of_agent}) == 3
     assert all(map(is_history, (of_user, of_agent)))
 

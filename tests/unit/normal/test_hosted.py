@@ -23,11 +23,11 @@ QUESTION = [{"role": "user", "parts": [{"type": "text", "content": "Who won?"}]}
 
 def run(*parts: dict[str, Any], finish_reason: str = "stop") -> Trace:
     """Return a run of one model call with these parts."""
-    said = [{"role": "assistant", "parts": [*parts], "finish_reason": finish_reason}]
-    told = {
+    output = [{"role": "assistant", "parts": [*parts], "finish_reason": finish_reason}]
+    attributes = {
         "gen_ai.operation.name": "chat",
         "gen_ai.input.messages": json.dumps(QUESTION),
-        "gen_ai.output.messages": json.dumps(said),
+        "gen_ai.output.messages": json.dumps(output),
     }
     agent = RawSpan(
         "a" * 32,
@@ -38,7 +38,7 @@ def run(*parts: dict[str, Any], finish_reason: str = "stop") -> Trace:
         end_ns=90,
         attributes={"gen_ai.operation.name": "invoke_agent"},
     )
-    model = RawSpan("a" * 32, "2" * 16, "1" * 16, "chat", start_ns=20, end_ns=80, attributes=told)
+    model = RawSpan("a" * 32, "2" * 16, "1" * 16, "chat", start_ns=20, end_ns=80, attributes=attributes)
     trace = build_trace(Evidence((agent, model), (), "0" * 32), Closing(Trigger.FILE))
     assert trace is not None
     return trace
@@ -54,8 +54,8 @@ def run(*parts: dict[str, Any], finish_reason: str = "stop") -> Trace:
     ],
 )
 def test_text_beside_a_provider_run_tool_call_is_the_answer(parts: Any, text: str) -> None:
-    said = answer_of(split_hosted_calls((says(*parts),)))
-    assert (said.text, said.pending) == (text, False)
+    answer = answer_of(split_hosted_calls((says(*parts),)))
+    assert (answer.text, answer.pending) == (text, False)
 
 
 @pytest.mark.parametrize("parts", [(HOSTED, PAGES, Text(LOOK), OWN), (HOSTED, Text(LOOK), OWN), (HOSTED, OWN)])
@@ -65,8 +65,8 @@ def test_application_tool_call_leaves_the_answer_pending(parts: Any) -> None:
 
 @pytest.mark.parametrize("parts", [(HOSTED,), (HOSTED, PAGES)])
 def test_answer_is_unknown_if_there_is_only_a_provider_run_call(parts: Any) -> None:
-    said = answer_of(split_hosted_calls((says(*parts),)))
-    assert (said.text, said.pending) == (None, False)
+    answer = answer_of(split_hosted_calls((says(*parts),)))
+    assert (answer.text, answer.pending) == (None, False)
 
 
 @pytest.mark.parametrize(

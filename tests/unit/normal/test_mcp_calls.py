@@ -102,8 +102,8 @@ class TestResultsWithoutIds:
         agent = spans.agent()
         for at, results in enumerate(rounds):
             given = [user("Go"), *[gives(result, name=names[at]) for at, result in enumerate(results)]]
-            said = says(asks(("a", "b", "c")[at], {"n": at})) if at < len(rounds) - 1 else says("Done.")
-            spans.llm(agent, given, said)
+            output = says(asks(("a", "b", "c")[at], {"n": at})) if at < len(rounds) - 1 else says("Done.")
+            spans.llm(agent, given, output)
         return [call.result for call in tool_calls(Tree(spans()))]
 
     def test_results_match_if_each_input_repeats_earlier_results(self) -> None:

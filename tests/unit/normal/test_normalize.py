@@ -359,8 +359,8 @@ def test_dspy_finish_call_with_arguments_is_no_error() -> None:
 
 @pytest.mark.parametrize(("at_ns", "is_error"), [(10**9, False), (5 * 10**9 - 1, True)])
 def test_exception_long_before_the_answer_is_no_error(at_ns: int, is_error: bool) -> None:
-    said = '[{"role": "assistant", "parts": [{"type": "text", "content": "port"}]}]'
-    chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": said}
+    output = '[{"role": "assistant", "parts": [{"type": "text", "content": "port"}]}]'
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": output}
     span = normalize(raw(chat, start_ns=0, end_ns=5 * 10**9, events=(raised("RateLimitError", at_ns),)))
     assert (span.error is not None) is is_error
 

@@ -190,8 +190,8 @@ class TestRequests:
 
     def test_calls_are_read_from_agent_messages_if_model_calls_have_none(self) -> None:
         spans = Spans()
-        said = (says(asks("search", OSLO, "c1")), gives([1], "c1"), says("found"))
-        spans.llm(spans.agent(input=(user("hi"),), output=said))
+        output = (says(asks("search", OSLO, "c1")), gives([1], "c1"), says("found"))
+        spans.llm(spans.agent(input=(user("hi"),), output=output))
         assert shown(spans) == [("search", OSLO, [1])]
 
 

@@ -44,19 +44,19 @@ class TestQuestion:
         assert question_of(asking(user("go"), says("on it"), user(replay))).text == "go"
 
     def test_media_without_text_is_marked_as_media_only(self) -> None:
-        said = question_of(asking(user(Media("image", "https://a.example/b.png"))))
-        assert (said.text, said.media_only) == (None, True)
+        side = question_of(asking(user(Media("image", "https://a.example/b.png"))))
+        assert (side.text, side.media_only) == (None, True)
 
     def test_text_beside_media_is_the_question(self) -> None:
-        said = question_of(asking(user("what is this?", Media("image"))))
-        assert (said.text, said.media_only) == ("what is this?", False)
+        side = question_of(asking(user("what is this?", Media("image"))))
+        assert (side.text, side.media_only) == ("what is this?", False)
 
     def test_empty_user_message_gives_an_empty_question(self) -> None:
         assert question_of(asking(user(""))).text == ""
 
     def test_uncaptured_user_message_gives_no_question(self) -> None:
-        said = question_of(asking(user(NOT_CAPTURED)))
-        assert (said.text, said.media_only) == (None, False)
+        side = question_of(asking(user(NOT_CAPTURED)))
+        assert (side.text, side.media_only) == (None, False)
 
     def test_truncated_message_list_gives_no_question(self) -> None:
         assert question_of(asking(user("one"), says(Text("half a wo"), NOT_CAPTURED))).text is None
@@ -76,12 +76,12 @@ class TestAnswer:
         assert answer_of([says("let me see", asks()), gives(1), says("done")]).text == "done"
 
     def test_a_pending_call_is_no_answer(self) -> None:
-        said = answer_of([says("let me see", asks())])
-        assert (said.text, said.pending) == (None, True)
+        side = answer_of([says("let me see", asks())])
+        assert (side.text, side.pending) == (None, True)
 
     def test_run_that_stops_at_its_second_call_has_no_answer(self) -> None:
-        said = answer_of([says(asks()), gives(1), says("once more", asks())])
-        assert (said.text, said.pending) == (None, True)
+        side = answer_of([says(asks()), gives(1), says("once more", asks())])
+        assert (side.text, side.pending) == (None, True)
 
     def test_last_text_of_a_run_in_one_message_is_the_answer(self) -> None:
         assert answer_of([says("let me see", asks(), *gives(1).parts, "done")]).text == "done"
@@ -102,15 +102,15 @@ class TestAnswer:
         assert answer_of([says("let me see"), says(NOT_CAPTURED)]).text is None
 
     def test_media_without_text_is_marked_as_media_only(self) -> None:
-        said = answer_of([says(Media("image"))])
-        assert (said.text, said.media_only) == (None, True)
+        side = answer_of([says(Media("image"))])
+        assert (side.text, side.media_only) == (None, True)
 
     @pytest.mark.parametrize(
         ("arguments", "answer"), [({"answer": "42"}, "42"), ("42", "42"), ({"a": 1, "b": "ø"}, '{"a": 1, "b": "ø"}')]
     )
     def test_arguments_of_a_final_answer_tool_are_the_answer(self, arguments: object, answer: str) -> None:
-        said = answer_of([says(asks("final_answer", arguments))])
-        assert (said.text, said.pending) == (answer, False)
+        side = answer_of([says(asks("final_answer", arguments))])
+        assert (side.text, side.pending) == (answer, False)
 
 
 class TestRuns:
@@ -397,8 +397,8 @@ def test_a_task_in_tags_is_the_question() -> None:
     ("given", "text"), [({"message": "Hi!", "inner_thoughts": "new"}, "Hi!"), ({"message": "Hi!", "to": "Kim"}, None)]
 )
 def test_send_message_call_without_a_recipient_is_the_answer(given: dict[str, str], text: str | None) -> None:
-    said = answer_of((says(asks("send_message", given)),))
-    assert (said.text, said.pending) == (text, text is None)
+    side = answer_of((says(asks("send_message", given)),))
+    assert (side.text, side.pending) == (text, text is None)
 
 
 def test_agent_beside_an_empty_workflow_gives_question_and_answer() -> None:

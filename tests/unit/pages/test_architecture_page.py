@@ -71,9 +71,9 @@ def _in_the_tree(folder: Path) -> set[str]:
 
 
 def test_the_page_describes_each_entry_of_the_tests_folder() -> None:
-    said = _on_the_page("tests")
-    assert said.keys() == _in_the_tree(ROOT / "tests")
-    assert all(len(line) > 10 for line in said.values())
+    descriptions = _on_the_page("tests")
+    assert descriptions.keys() == _in_the_tree(ROOT / "tests")
+    assert all(len(line) > 10 for line in descriptions.values())
 
 
 def test_files_and_folders_named_on_the_page_exist() -> None:

@@ -61,8 +61,8 @@ class TestRowsOfOtherSystems:
         assert row(compare, line(spans=0))[1] == "took nothing"
 
     def test_a_system_that_is_not_installed_is_listed_with_the_reason(self, compare: Any) -> None:
-        told = compare.report([{**line(), "missing": "`pip install --pre rotel`: no network"}])
-        assert "| Rotel, to nowhere | **not installed here, because** `pip install --pre rotel`: no network |" in told
+        report = compare.report([{**line(), "missing": "`pip install --pre rotel`: no network"}])
+        assert "| Rotel, to nowhere | **not installed here, because** `pip install --pre rotel`: no network |" in report
 
     def test_only_the_newest_run_of_a_system_counts(self, compare: Any, tmp_path: Path) -> None:
         lines = [line(time="1"), line(time="1", system="Phoenix"), line(time="2"), line(time="2", size="5 KB")]

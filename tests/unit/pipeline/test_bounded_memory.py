@@ -26,9 +26,9 @@ async def test_no_collection_grows_with_the_number_of_decided_traces(tmp_path: P
         before = _sizes(line.pipeline, spared=[line.embedder])
         await _decided(line, composer, 3 * _TRACES)
         after = _sizes(line.pipeline, spared=[line.embedder])
-    grown = {said: now - before.get(id_, (0, ""))[0] for id_, (now, said) in after.items()}
+    grown = {label: now - before.get(id_, (0, ""))[0] for id_, (now, label) in after.items()}
     assert len(after) > 50, "the pipeline's collections were not found"
-    assert {said: more for said, more in grown.items() if more >= _TRACES} == {}
+    assert {label: more for label, more in grown.items() if more >= _TRACES} == {}
 
 
 async def test_upkeep_frees_objects_in_reference_cycles(tmp_path: Path) -> None:

@@ -46,11 +46,11 @@ class Held:
         await until(lambda: len(self.filed) >= batches and bool(self.waiting))
 
     def go(self, error: Exception | None = None) -> None:
-        changes, told = self.waiting.pop(0)
+        changes, future = self.waiting.pop(0)
         if error is None:
-            told.set_result(self._commit(changes).result(10))
+            future.set_result(self._commit(changes).result(10))
         else:
-            told.set_exception(error)
+            future.set_exception(error)
 
     def let_all_through(self) -> None:
         self.all = False

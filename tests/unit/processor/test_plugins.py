@@ -78,10 +78,10 @@ def test_an_unusable_plugin_is_skipped_and_logged_with_a_fix(
         found = installed(GROUP, "THING", check)
     assert [each.name for each in found.found] == ["good"]
     assert found.lost == ("odd-one",)
-    [told] = [record.getMessage() for record in caplog.records]
+    [message] = [record.getMessage() for record in caplog.records]
     why = why.replace("FILE", str(tmp_path / "pandaeval_tested_odd_one.py"))
-    assert told.startswith(f"{GROUP}: odd-one of odd-one 1.2 is left out: {why}")
-    assert told.endswith("; update the package, or remove it (pip uninstall odd-one)")
+    assert message.startswith(f"{GROUP}: odd-one of odd-one 1.2 is left out: {why}")
+    assert message.endswith("; update the package, or remove it (pip uninstall odd-one)")
 
 
 class Thrush:
@@ -99,7 +99,7 @@ class Thrush:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"name": "gen_ai"}, "another dialect is called 'gen_ai'"),
         ({"name": ""}, "or that is no name"),
@@ -110,10 +110,10 @@ class Thrush:
         ({"names": ("",)}, "names are no tuple"),
     ],
 )
-def test_an_invalid_dialect_is_refused(changed: dict[str, Any], said: str) -> None:
+def test_an_invalid_dialect_is_refused(changed: dict[str, Any], message: str) -> None:
     _check(Thrush(), {"gen_ai"})
     wrong = type("Wrong", (Thrush,), changed)()
-    with pytest.raises(NotUsableError, match=said):
+    with pytest.raises(NotUsableError, match=message):
         _check(wrong, {"gen_ai"})
     with pytest.raises(NotUsableError, match="lacks one of name"):
         _check(object(), set())

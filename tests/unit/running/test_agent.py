@@ -286,11 +286,11 @@ def test_tool_results_stay_before_the_answer_of_their_turn(server: _Server) -> N
 
     async def talk() -> None:
         async with AsyncExitStack() as held:
-            said = _started({"url": f"http://127.0.0.1:{server.server_port}"}, held)()
+            agent = _started({"url": f"http://127.0.0.1:{server.server_port}"}, held)()
             first = {"role": "user", "content": "hi"}
-            assert await said("hi", RunContext("refund", "1", "s", 0, (first,))) == "yes"
-            told = (first, {"role": "assistant", "content": "yes"}, {"role": "user", "content": "bye"})
-            assert await said("bye", RunContext("refund", "1", "s", 1, told)) == "bye"
+            assert await agent("hi", RunContext("refund", "1", "s", 0, (first,))) == "yes"
+            messages = (first, {"role": "assistant", "content": "yes"}, {"role": "user", "content": "bye"})
+            assert await agent("bye", RunContext("refund", "1", "s", 1, messages)) == "bye"
 
     asyncio.run(talk())
     roles = [each["role"] for each in server.got[-1][1]["messages"]]

@@ -42,7 +42,7 @@ def _run(attempts: list[Attempted], talk: Talk, *limits: float, room: int = 4) -
 
 
 @pytest.mark.parametrize(
-    ("case", "said"),
+    ("case", "messages"),
     [
         ({"inputs": {"task": "hi"}}, ("hi",)),
         (TALK, ("one", "two")),
@@ -54,9 +54,9 @@ def _run(attempts: list[Attempted], talk: Talk, *limits: float, room: int = 4) -
     ],
 )
 def test_the_user_messages_of_a_case_come_from_inputs_interactions_or_a_recording(
-    case: dict[str, Any], said: tuple[str, ...]
+    case: dict[str, Any], messages: tuple[str, ...]
 ) -> None:
-    assert messages_of(Case.model_validate({"id": "x", **case})) == said
+    assert messages_of(Case.model_validate({"id": "x", **case})) == messages
 
 
 def test_each_turn_is_a_trace_with_the_case_in_its_baggage(exported: InMemorySpanExporter) -> None:

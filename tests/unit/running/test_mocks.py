@@ -42,7 +42,7 @@ def _replies(mocks: Mocks, tool: str, *calls: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("mock", "calls", "said"),
+    ("mock", "calls", "answers"),
     [
         ({"result": {"paid": 40}}, [{}, {"order": 17}], [{"paid": 40}, {"paid": 40}]),
         ({"result": None}, [{}], [None]),
@@ -68,8 +68,8 @@ def _replies(mocks: Mocks, tool: str, *calls: dict[str, Any]) -> list[Any]:
         ),
     ],
 )
-def test_the_first_matching_mock_answers(mock: Any, calls: list[dict[str, Any]], said: list[Any]) -> None:
-    assert _replies(Mocks(_case(pay=mock)), "pay", *calls) == said
+def test_the_first_matching_mock_answers(mock: Any, calls: list[dict[str, Any]], answers: list[Any]) -> None:
+    assert _replies(Mocks(_case(pay=mock)), "pay", *calls) == answers
 
 
 @pytest.mark.parametrize("given", [{"n": True}, {"m": 1}, {}])
@@ -171,21 +171,21 @@ def test_calls_within_a_case_get_the_mocks_of_that_case() -> None:
 
 @pytest.mark.usefixtures("playing")
 def test_a_call_without_a_known_case_never_reaches_the_tool() -> None:
-    said: list[str] = []
+    answers: list[str] = []
 
     def call() -> None:
         try:
-            said.append(find("x"))
+            answers.append(find("x"))
         except MockedToolError as error:
-            said.append(str(error))
+            answers.append(str(error))
 
     with using_case("a", 1, propagate=True):
         for target in (call, partial(copy_context().run, call)):
             thread = threading.Thread(target=target)
             thread.start()
             thread.join()
-    assert said[0].startswith("find: it is not known of which case the call is: pass OpenTelemetry's context on")
-    assert said[1:] == ["mock"]
+    assert answers[0].startswith("find: it is not known of which case the call is: pass OpenTelemetry's context on")
+    assert answers[1:] == ["mock"]
 
 
 @pytest.mark.usefixtures("playing")
@@ -194,10 +194,10 @@ def test_mocked_calls_are_recorded_on_the_current_span() -> None:
     with using_case("b", 1, propagate=True), tracer.start_as_current_span("agent") as span:
         find("y" * 3000)
         find("z")
-    told = [json.loads(each) for each in span.attributes["pandaeval.mock.calls"]]  # type: ignore[attr-defined]
-    assert told[0]["arguments"].endswith("…")
-    assert len(told[0]["arguments"]) == 2001
-    assert told[1] == {"tool": "find", "arguments": {"q": "z"}, "kind": "passed"}
+    recorded = [json.loads(each) for each in span.attributes["pandaeval.mock.calls"]]  # type: ignore[attr-defined]
+    assert recorded[0]["arguments"].endswith("…")
+    assert len(recorded[0]["arguments"]) == 2001
+    assert recorded[1] == {"tool": "find", "arguments": {"q": "z"}, "kind": "passed"}
 
 
 def test_a_server_reads_its_cases_from_an_environment_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +276,7 @@ def test_self_is_no_argument_of_a_mocked_method() -> None:
 
 
 def test_expected_calls_without_a_matching_mock_are_reported(tmp_path: Path) -> None:
-    told = {
+    settings = {
         "refused": "mocks: {pay: {when: {n: 1}, result: 1}}",
         "fits": "mocks: {pay: {when: {n: 2}, result: 1}}",
         "passed": "unmocked: pass, mocks: {find: {result: 1}}",
@@ -284,7 +284,7 @@ def test_expected_calls_without_a_matching_mock_are_reported(tmp_path: Path) -> 
     }
     cases = [
         f"- {{id: {id_}, inputs: {{task: {id_}}}, expected_tools: [{{tool_name: pay, parameters: {{n: 2}}}}], {how}}}"
-        for id_, how in told.items()
+        for id_, how in settings.items()
     ]
     (tmp_path / "suite.yaml").write_text("cases:\n" + "\n".join(cases))
     (notice,) = mock_warnings(read_suite(tmp_path / "suite.yaml"))

@@ -13,9 +13,9 @@ def test_without_a_judge_model_the_error_names_the_judged_metrics() -> None:
     config = Config()
     keys = metric_keys(config, ["tool_loop", "coherence"])
     assert keys == ("trace.coherence", "trace.tool_loop", "turn.coherence")
-    with pytest.raises(UserError) as said:
+    with pytest.raises(UserError) as raised:
         check(config, RunSpec(metrics=keys))
-    assert str(said.value) == (
+    assert str(raised.value) == (
         "turn.coherence: asks a judge; name a model (--model), or set judge.model, "
         "or write trace.coherence for that level alone"
     )
@@ -24,9 +24,9 @@ def test_without_a_judge_model_the_error_names_the_judged_metrics() -> None:
 
 
 def test_the_error_for_a_metric_of_one_level_suggests_no_other_level() -> None:
-    with pytest.raises(UserError) as said:
+    with pytest.raises(UserError) as raised:
         check(Config(), RunSpec(metrics=("trace.confidence",)))
-    assert str(said.value) == "trace.confidence: asks a judge; name a model (--model), or set judge.model"
+    assert str(raised.value) == "trace.confidence: asks a judge; name a model (--model), or set judge.model"
 
 
 NAMED = {

@@ -46,8 +46,8 @@ def test_a_repeated_question_counts_once_and_answers_have_the_recorded_length() 
     asked = messages(packed, rubric)
     short = json.dumps({"instructed": False, "echo": "00000000", "reason": "Yes.", "confidence": 0.5})
     caller = CountingCaller({frozenset(json.loads(short)): [short]})
-    for said in (asked, [*asked, {"role": "user", "content": "An answer to this question was invalid."}]):
-        asyncio.run(caller.complete(ModelCall("m", said, rubric.max_tokens, response_format(rubric))))
+    for prompt in (asked, [*asked, {"role": "user", "content": "An answer to this question was invalid."}]):
+        asyncio.run(caller.complete(ModelCall("m", prompt, rubric.max_tokens, response_format(rubric))))
     count = counter("m")
     calls, into, out = caller.models["m"]
     assert (calls, out) == (1, count(short))

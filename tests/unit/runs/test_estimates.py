@@ -17,6 +17,6 @@ async def test_at_most_eight_concurrent_estimates_are_accepted(tmp_path: Path) -
     spec = RunSpec(("trace.tool_loop",))
     with closing(Store(tmp_path)) as store:
         runs = evaluation_runs(store)
-        told = await asyncio.gather(*(runs.dry(spec) for _ in range(20)), return_exceptions=True)
-        assert [type(each) for each in told] == [CostEstimate] * 8 + [FullError] * 12
+        outcomes = await asyncio.gather(*(runs.dry(spec) for _ in range(20)), return_exceptions=True)
+        assert [type(each) for each in outcomes] == [CostEstimate] * 8 + [FullError] * 12
         assert isinstance(await runs.dry(spec), CostEstimate)

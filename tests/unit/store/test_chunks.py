@@ -81,11 +81,11 @@ def test_an_append_without_chunks_uses_no_chunk_id(store: Store) -> None:
 
 
 def test_traces_are_ordered_by_start_with_all_their_chunks(store: Store) -> None:
-    said = [(1, False, 50, b"12345", 2), (2, True, 0, b"1", 1), (3, False, 20, b"", 1), (1, True, 0, b"12", 3)]
-    said += [(1, False, 60, b"1", 1)] * 10 + [(0, False, 50, b"1", 1)]
+    rows = [(1, False, 50, b"12345", 2), (2, True, 0, b"1", 1), (3, False, 20, b"", 1), (1, True, 0, b"12", 3)]
+    rows += [(1, False, 60, b"1", 1)] * 10 + [(0, False, 50, b"1", 1)]
     chunks = [
         Chunk(store.next_chunk_id(), bytes([number]), logs, items, start, data)
-        for number, logs, start, data, items in said
+        for number, logs, start, data, items in rows
     ]
     store.append(chunks).result()
     assert [*traces_by_start(store.reads)] == [

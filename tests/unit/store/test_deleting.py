@@ -65,7 +65,7 @@ def changes(store: Store, number: int, user: str, session: str) -> WriteSet:
     store.append([chunk]).result()
     group = group_id(f"failed-{number}")
     body = orjson.dumps({"reason": hidden.decode(), "metadata": {"failure_group": {"id": group}}})
-    said = f"{hidden.decode()}{session}"
+    hidden_text = f"{hidden.decode()}{session}"
     return WriteSet(
         traces=[DecidedTrace(id_, 1, False, "d", frozenset({b"1" * 8}), [chunk.id], 10)],
         results=[
@@ -78,8 +78,10 @@ def changes(store: Store, number: int, user: str, session: str) -> WriteSet:
         touched={session},
         outbox=outbox_batches("logs", [b"\x4a\x10" + id_ + hidden, b"\x4a\x10" + bytes(15) + b"k" + b"other"]),
         jobs=[JobRow(f"job-{number}", id_, "trace.j", 0.0, body)],
-        listed=[ListedRow(id_, number * DAY_MS, "a", "s", "", user, False, hidden, (f"key={said}",))],
-        failures=[FailureGroupRow(group, "trace.m", "l", said, said, "high", "a", "s", said, 1, 1.0, 1.0)],
+        listed=[ListedRow(id_, number * DAY_MS, "a", "s", "", user, False, hidden, (f"key={hidden_text}",))],
+        failures=[
+            FailureGroupRow(group, "trace.m", "l", hidden_text, hidden_text, "high", "a", "s", hidden_text, 1, 1.0, 1.0)
+        ],
     )
 
 

@@ -343,15 +343,15 @@ class TestSmallStores:
         }
 
     def test_the_change_marker_differs_after_a_new_trace_or_result(self, store: Store, finder: Finder) -> None:
-        told = [finder.change()]
+        markers = [finder.change()]
         id_ = (1).to_bytes(16, "big")
         decided = DecidedTrace(id_, 1, True, "d", frozenset(), [], 0)
         store.commit(WriteSet(traces=[decided], listed=[self.listed(1)])).result()
-        told.append(finder.change())
+        markers.append(finder.change())
         store.commit(WriteSet(results=[ResultRow("r", id_.hex(), "trace.x", 1, b"{}")])).result()
-        told.append(finder.change())
-        assert len({*told}) == 3
-        assert finder.change() == told[-1]
+        markers.append(finder.change())
+        assert len({*markers}) == 3
+        assert finder.change() == markers[-1]
 
     def test_a_session_with_a_passed_score_of_zero_is_not_failed(self, store: Store, finder: Finder) -> None:
         id_ = (1).to_bytes(16, "big")

@@ -301,9 +301,9 @@ def test_a_long_session_shows_its_2000_worst_traces(store: Store, finder: Finder
     store.commit(changes).result(20)
     found = finder.session("s")
     assert found is not None
-    whole, told = found
+    whole, rows = found
     assert (whole.traces, whole.failed_traces) == (2002, 2000)
-    assert [row.no for row in told] == [*range(3, 2003)]
+    assert [row.no for row in rows] == [*range(3, 2003)]
 
 
 def test_a_query_that_takes_too_long_is_stopped(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,11 +131,11 @@ class TestPages:
         assert [label.annotator for _, label in found] == [f"a{no - 1}" for no in numbers]
 
     def test_all_fields_of_a_verdict_are_read_back(self, store: Store) -> None:
-        said = HumanLabel(unit(1), METRIC, 0.25, False, "ada", 100.0, "no", 0.5)
-        unsure = replace(said, unit=unit(2), passed=None, probability=None)
-        store.people.put([said, unsure], 500.0).result()
-        assert people.page(store.reads.connection(), [], None, None, 9) == [(2, unsure), (1, said)]
-        assert labels(store) == [said, unsure]
+        label = HumanLabel(unit(1), METRIC, 0.25, False, "ada", 100.0, "no", 0.5)
+        unsure = replace(label, unit=unit(2), passed=None, probability=None)
+        store.people.put([label, unsure], 500.0).result()
+        assert people.page(store.reads.connection(), [], None, None, 9) == [(2, unsure), (1, label)]
+        assert labels(store) == [label, unsure]
 
 
 @pytest.mark.parametrize(

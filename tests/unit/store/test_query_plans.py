@@ -77,13 +77,13 @@ def test_passed_rows_are_read_by_time_if_the_index_covers_the_filter(finder: Fin
 
 
 def test_a_text_search_reads_rows_unordered_and_sorts_afterwards(finder: Finder) -> None:
-    told = Wanted(agent="a", status="ok")
+    filtered = Wanted(agent="a", status="ok")
     searched = Wanted(agent="a", status="ok", text="nothing")
     assert all("ORDER BY +badness, +no LIMIT" in each for each in _asked(finder, searched, worst_first=True))
-    assert all("ORDER BY badness, no LIMIT" in each for each in _asked(finder, told, worst_first=True))
+    assert all("ORDER BY badness, no LIMIT" in each for each in _asked(finder, filtered, worst_first=True))
     [asked] = _asked(finder, searched, worst_first=False)
     assert "ORDER BY +at DESC, +no DESC LIMIT" in asked
-    [asked] = _asked(finder, told, worst_first=False)
+    [asked] = _asked(finder, filtered, worst_first=False)
     assert "ORDER BY at DESC, no DESC LIMIT" in asked
 
 

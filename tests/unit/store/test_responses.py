@@ -21,8 +21,8 @@ def row(number: int, session: str = "") -> SessionTraceRow:
 
 def decide(store: Store, number: int, gives: str = "", continues: str = "", session: str = "") -> None:
     trace = DecidedTrace(trace_id(number), 1, False, "d", frozenset(), (), 0)
-    said = [(gives, False), (continues, True)]
-    rows = [ResponseRow(trace.trace_id, response_digest(id_), continued) for id_, continued in said if id_]
+    id_pairs = [(gives, False), (continues, True)]
+    rows = [ResponseRow(trace.trace_id, response_digest(id_), continued) for id_, continued in id_pairs if id_]
     touched = {session} if session else set()
     changes = WriteSet(traces=[trace], session_traces=[row(number, session)], responses=rows, touched=touched)
     store.commit(changes).result()

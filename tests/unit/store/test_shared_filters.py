@@ -38,9 +38,16 @@ def verdict(session: str, *, passed: bool, label: str) -> ResultRow:
         metadata["failure_group"] = {"id": GROUPS[session]}
     body = {"level": "session", "metric": "correctness", "outcome": "scored", "success": passed, "label": label}
     body |= {"metadata": metadata, "trace_id": trace_id(LAST[session]).hex(), "evaluator": {"kind": "llm"}}
-    signal, said = (1.0, "passed") if passed else (0.0, "failed")
+    signal, verdict_name = (1.0, "passed") if passed else (0.0, "failed")
     return ResultRow(
-        session, session, "session.correctness", 1, orjson.dumps(body), success=passed, signal=signal, verdict=said
+        session,
+        session,
+        "session.correctness",
+        1,
+        orjson.dumps(body),
+        success=passed,
+        signal=signal,
+        verdict=verdict_name,
     )
 
 
@@ -55,10 +62,12 @@ def finder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
         named, pairs = (agent, service, environment, user), (f"service.version={version}",)
         changes.listed.append(ListedRow(id_, no, *named, no == 4, orjson.dumps(facts), pairs))
         for turn, score in enumerate((0.0, 1.0)):
-            said = "passed" if score else "failed"
+            verdict_name = "passed" if score else "failed"
             body = orjson.dumps({"metric": "helpfulness"})
             unit = f"{id_.hex()}:{turn}"
-            changes.results.append(ResultRow(unit, unit, "turn.helpfulness", 1, body, success=score > 0, verdict=said))
+            changes.results.append(
+                ResultRow(unit, unit, "turn.helpfulness", 1, body, success=score > 0, verdict=verdict_name)
+            )
         changes.session_traces.append(SessionTraceRow(id_, session, no, no, b"{}"))
         changes.touched |= {session} - {""}
     store.commit(changes).result()

@@ -26,8 +26,8 @@ def test_areas_name_existing_files(area: Area) -> None:
 
 
 def test_equivalent_mutants_name_existing_functions() -> None:
-    said = tomllib.loads((_MUTATION / "equivalent.toml").read_text())
-    named = {each["function"] for each in said["equivalent"]}
+    document = tomllib.loads((_MUTATION / "equivalent.toml").read_text())
+    named = {each["function"] for each in document["equivalent"]}
     assert {each for each in named if each not in _functions(each)} == set()
 
 

@@ -70,8 +70,8 @@ def test_a_database_loses_rows_only_if_synchronous_is_normal(tmp_path: Path, lev
     folder.mkdir()
     environment = environ | logged(compiled(tmp_path), log, folder)
     command = [sys.executable, "-c", _WRITER, str(folder), level]
-    told = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    moments = list(map(float, told.stdout.split()))
+    completed = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    moments = list(map(float, completed.stdout.split()))
     done, disk, chance, lossy = list(steps(log)), Disk(), random.Random(1), 0
     for number, step in enumerate(done):
         disk.do(step)

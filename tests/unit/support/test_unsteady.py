@@ -40,9 +40,9 @@ def _again(checkout: Path, listed: str, *failed: str) -> tuple[int, str]:
 
 
 def test_a_listed_test_that_passes_on_retry_does_not_fail_ci(checkout: Path) -> None:
-    code, said = _again(checkout, "# why\ntest_some.py::test_second  # the disk\n", "test_some.py::test_second[1]")
+    code, output = _again(checkout, "# why\ntest_some.py::test_second  # the disk\n", "test_some.py::test_second[1]")
     assert code == 0
-    assert "UNSTEADY" in said
+    assert "UNSTEADY" in output
 
 
 @pytest.mark.slow
@@ -52,8 +52,8 @@ def test_a_listed_test_that_fails_twice_fails_ci(checkout: Path) -> None:
 
 def test_a_failed_test_that_is_not_listed_fails_ci(checkout: Path) -> None:
     failed = ("test_some.py::test_second", "test_some.py::test_other")
-    code, said = _again(checkout, "test_some.py::test_second  # the disk\n", *failed)
-    assert (code, said.split()) == (1, ["FAILED:", "test_some.py::test_other"])
+    code, output = _again(checkout, "test_some.py::test_second  # the disk\n", *failed)
+    assert (code, output.split()) == (1, ["FAILED:", "test_some.py::test_other"])
 
 
 def test_a_failed_run_without_failed_tests_fails_ci(checkout: Path) -> None:
@@ -61,9 +61,9 @@ def test_a_failed_run_without_failed_tests_fails_ci(checkout: Path) -> None:
 
 
 def test_a_listed_test_without_a_reason_fails_ci(checkout: Path) -> None:
-    code, said = _again(checkout, "test_some.py::test_second\n", "test_some.py::test_second")
+    code, output = _again(checkout, "test_some.py::test_second\n", "test_some.py::test_second")
     assert code == 1
-    assert "reason" in said
+    assert "reason" in output
 
 
 def test_the_list_names_only_existing_tests() -> None:

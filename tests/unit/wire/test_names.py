@@ -59,10 +59,10 @@ def test_agent_service_and_environment_names_of_a_trace_are_bounded() -> None:
 def test_reason_and_metadata_of_a_result_are_bounded() -> None:
     finding = Score(0.5, f"calls {MEGABYTE}", {"cycles": [{"tools": [MEGABYTE], MEGABYTE: 1}], "calls": 3})
     made = result(finding=finding)
-    told = orjson.loads(made.to_json())
-    assert len(told["reason"]) <= MAX_REASON_CHARS
-    assert len(told["metadata"]["cycles"][0]["tools"][0]) == MAX_TEXT_CHARS
-    assert told["metadata"]["calls"] == 3
+    decoded = orjson.loads(made.to_json())
+    assert len(decoded["reason"]) <= MAX_REASON_CHARS
+    assert len(decoded["metadata"]["cycles"][0]["tools"][0]) == MAX_TEXT_CHARS
+    assert decoded["metadata"]["calls"] == 3
     assert len(made.to_json()) < 20_000
     event = LogRecord.FromString(log_record(encode_attributes([made])[0]))
     assert len(attributes(event.attributes)["gen_ai.evaluation.explanation"]) == 2000
@@ -70,6 +70,6 @@ def test_reason_and_metadata_of_a_result_are_bounded() -> None:
 
 def test_integers_beyond_64_bits_become_doubles_in_result_metadata() -> None:
     made = result(finding=Score(0.5, "", {"wasted_tokens": 2**63 - 1 + 2**63 - 1, "deep": [{"more": -(2**70)}]}))
-    told = orjson.loads(made.to_json())
-    assert told["metadata"]["wasted_tokens"] == float(2**64 - 2)
-    assert told["metadata"]["deep"] == [{"more": float(-(2**70))}]
+    decoded = orjson.loads(made.to_json())
+    assert decoded["metadata"]["wasted_tokens"] == float(2**64 - 2)
+    assert decoded["metadata"]["deep"] == [{"more": float(-(2**70))}]

@@ -160,7 +160,7 @@ def looping(around: dict[str, Any] | None = None, on_tools: dict[str, Any] | Non
         parent = b"scorings"
         spans.append(span(trace_id, parent, b"rootroot", "score", around, 1, 90))
     for number in range(8):
-        said = {
+        attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": "search",
             "gen_ai.tool.call.arguments": '{"q": "same"}',
@@ -168,7 +168,7 @@ def looping(around: dict[str, Any] | None = None, on_tools: dict[str, Any] | Non
             **(on_tools or {}),
         }
         at = 10 * number + 2
-        spans.append(span(trace_id, b"tool%04d" % number, parent, "execute_tool search", said, at, at + 5))
+        spans.append(span(trace_id, b"tool%04d" % number, parent, "execute_tool search", attributes, at, at + 5))
     return MadeTrace(trace_id, None, "shop", tuple(spans))
 
 

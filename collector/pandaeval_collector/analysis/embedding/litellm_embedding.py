@@ -60,9 +60,9 @@ class LiteLlmEmbedder:
             items = sorted(answer.data, key=lambda item: item["index"])
             vectors = [item["embedding"] for item in items]
         except Exception as error:  # noqa: BLE001 - litellm passes on errors of provider and transport
-            said = explained(error, secrets_in(os.environ))
+            error_text = explained(error, secrets_in(os.environ))
             # Without the cause: a traceback would show the provider's text, which can contain the key.
-            raise EmbedderError(f"embedding model {self._name!r} failed: {said}") from None
+            raise EmbedderError(f"embedding model {self._name!r} failed: {error_text}") from None
         if len(vectors) != len(texts):
             raise EmbedderError(
                 f"embedding model {self._name!r} answered with {len(vectors)} vectors for {len(texts)} texts"

@@ -185,8 +185,8 @@ def same_answer(one: ToolCall, other: ToolCall) -> bool | None:
             return True
     except RecursionError:  # too deeply nested to compare, so not a repetition
         return False
-    said = pieces(one.result)
-    return said is not None and said == pieces(other.result)
+    result_pieces = pieces(one.result)
+    return result_pieces is not None and result_pieces == pieces(other.result)
 
 
 def is_acknowledgement(result: Any) -> bool:

@@ -281,9 +281,9 @@ def _idle_visits(visits: Sequence[Visit], steps: Sequence[Step]) -> list[bool]:
     """Calls that repeat a task to another agent in the same words. Their news belongs to that agent."""
     given: set[tuple[str, str]] = set()
     for index, step in enumerate(steps):
-        if step.delegates and (told := canonical_arguments(step.call.arguments)) is not None:
-            repeated |= {index} if (step.call.name, told) in given else set()
-            given.add((step.call.name, told))
+        if step.delegates and (arguments := canonical_arguments(step.call.arguments)) is not None:
+            repeated |= {index} if (step.call.name, arguments) in given else set()
+            given.add((step.call.name, arguments))
     working = {
         step.visit
         for index, step in enumerate(steps)
@@ -294,26 +294,26 @@ def _idle_visits(visits: Sequence[Visit], steps: Sequence[Step]) -> list[bool]:
         for index, step in enumerate(steps)
         if step.signature is not None and (step.nature is Nature.HAND_OVER or index in repeated)
     }
-    said: set[tuple[str, str]] = set()
+    messages: set[tuple[str, str]] = set()
     idle = []
     for number, visit in enumerate(visits):
-        nothing_said = _says_nothing_new(visit, said)
+        nothing_said = _says_nothing_new(visit, messages)
         known = bool(visit.models) or number in handing
         after = number == 0 or visits[number - 1].end_ns <= visit.start_ns
         idle.append(known and nothing_said and after and number not in working)
     return idle
 
 
-def _says_nothing_new(visit: Visit, said: set[tuple[str, str]]) -> bool:
+def _says_nothing_new(visit: Visit, messages: set[tuple[str, str]]) -> bool:
     nothing = True
     for model in visit.models:
         if model.output is None:
             return False
         for message in model.output:
             words = (visit.agent, " ".join(message.text.casefold().split()))
-            if not all(isinstance(part, _SPOKEN_FOR) for part in message.parts) or (words[1] and words not in said):
+            if not all(isinstance(part, _SPOKEN_FOR) for part in message.parts) or (words[1] and words not in messages):
                 nothing = False
-            said.add(words)
+            messages.add(words)
     return nothing
 
 

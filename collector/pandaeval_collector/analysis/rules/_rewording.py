@@ -127,16 +127,16 @@ class _Subject:
 
     def is_read(self) -> bool:
         for call in self.unread:
-            said = _said(call)
-            if said is None:
+            answer_pieces = _said(call)
+            if answer_pieces is None:
                 return False
-            self.take(said)
+            self.take(answer_pieces)
         self.unread = []
         return True
 
-    def take(self, said: tuple[str, ...]) -> None:
-        self.known.update(said)
-        self.empty = self.empty and _found_nothing(said)
+    def take(self, answer_pieces: tuple[str, ...]) -> None:
+        self.known.update(answer_pieces)
+        self.empty = self.empty and _found_nothing(answer_pieces)
 
 
 def mark_rewordings(steps: Sequence[Step]) -> None:
@@ -159,17 +159,17 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, _Fixed], list[_
         return
     request, fixed = _asked(call.arguments)
     found = subjects.setdefault((signature.rpartition("\0")[0], fixed), [])
-    said: tuple[str, ...] | None = None
+    answer_pieces: tuple[str, ...] | None = None
     for subject in found:
         if subject.turn != step.turn or not request.alike(subject.requests, _ALIKE) or not subject.is_read():
             continue
-        said = said or _said(call)
-        if said is None or _may_do_more(step, request, said):
+        answer_pieces = answer_pieces or _said(call)
+        if answer_pieces is None or _may_do_more(step, request, answer_pieces):
             return
-        if subject.empty and _found_nothing(said) and not request.alike(subject.requests, _ALIKE_UNANSWERED):
+        if subject.empty and _found_nothing(answer_pieces) and not request.alike(subject.requests, _ALIKE_UNANSWERED):
             continue
-        _compare(step, signature, subject, said)
-        subject.take(said)
+        _compare(step, signature, subject, answer_pieces)
+        subject.take(answer_pieces)
         subject.requests.append(request)
         if len(subject.requests) > _COMPARED:
             del subject.requests[1]
@@ -179,15 +179,15 @@ def _place(step: Step, signature: str, subjects: dict[tuple[str, _Fixed], list[_
         del found[0]
 
 
-def _may_do_more(step: Step, request: _Request, said: Sequence[str]) -> bool:
+def _may_do_more(step: Step, request: _Request, answer_pieces: Sequence[str]) -> bool:
     if step.nature is not Nature.CHANGING or failed(step.call):
         return False
-    return not request.code or all(map(_FRAME.fullmatch, said))
+    return not request.code or all(map(_FRAME.fullmatch, answer_pieces))
 
 
-def _compare(step: Step, signature: str, subject: _Subject, said: Sequence[str]) -> None:
-    size = sum(len(piece) + 1 for piece in said)
-    unseen = sum(len(piece) + 1 for piece in said if piece not in subject.known)
+def _compare(step: Step, signature: str, subject: _Subject, answer_pieces: Sequence[str]) -> None:
+    size = sum(len(piece) + 1 for piece in answer_pieces)
+    unseen = sum(len(piece) + 1 for piece in answer_pieces if piece not in subject.known)
     if not size or unseen / size <= UNSEEN:
         subject.varied = subject.varied or signature != subject.signature
         step.stale = subject.varied
@@ -204,9 +204,9 @@ def _said(call: ToolCall) -> tuple[str, ...] | None:
     return (_FAILED + _cause(error_of(call)),) if failed(call) else pieces(call.result)
 
 
-def _found_nothing(said: tuple[str, ...]) -> bool:
-    empty = all(piece.endswith(("=[]", "={}", "=None", "=", "=0", "=False")) for piece in said)
-    return empty or said[0].startswith(_FAILED)
+def _found_nothing(answer_pieces: tuple[str, ...]) -> bool:
+    empty = all(piece.endswith(("=[]", "={}", "=None", "=", "=0", "=False")) for piece in answer_pieces)
+    return empty or answer_pieces[0].startswith(_FAILED)
 
 
 def _stem(word: str) -> str:

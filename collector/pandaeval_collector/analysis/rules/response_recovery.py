@@ -276,13 +276,13 @@ def failure_account(answer: str, done: bool = True) -> FailureAccount:
     """Read an answer's account of failed work, in common languages. ``done``: some work succeeded."""
     text = answer[:_LONGEST].replace("\u2019", "'")
     claims = bool(claims_in(answer))
-    said = _ALL_IS_WELL.sub(" ", text)
+    cleaned_text = _ALL_IS_WELL.sub(" ", text)
     if claims:
-        said = _ASIDE.sub(" ", _SORRY.sub(" ", said))
+        cleaned_text = _ASIDE.sub(" ", _SORRY.sub(" ", cleaned_text))
         if not done:
-            said = _POLICY.sub(" ", said)
+            cleaned_text = _POLICY.sub(" ", cleaned_text)
     asking = [*filter(_asks, sentences(answer))]
-    if _FAILED.search(said) is not None:
+    if _FAILED.search(cleaned_text) is not None:
         return FailureAccount.ASKED if asking else FailureAccount.ADMITTED
     if claims and not any(_GO_ON.search(each) for each in asking):
         return FailureAccount.CLAIMED

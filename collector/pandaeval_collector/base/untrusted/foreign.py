@@ -87,8 +87,8 @@ def unwrapped(line: str) -> str:
             held = read(text)
             break
     texts = dict.fromkeys(_texts(held, _DEPTH))
-    if said := ": ".join([" ".join(text.split()) for text in texts][:_MOST]):
-        return f"{before.rstrip()} {said}" if before.strip() else said
+    if error_text := ": ".join([" ".join(text.split()) for text in texts][:_MOST]):
+        return f"{before.rstrip()} {error_text}" if before.strip() else error_text
     return line
 
 

@@ -171,8 +171,8 @@ def _value_behind(text: str, name: str, start: int, end: int) -> re.Match[str] |
         if (held := pattern.match(text, end)) is not None:
             return held if _may_hold(name, held) else None
     before = text[max(0, start - _BEFORE) : start]
-    said = _SAID if not name.startswith(("token", "credential")) or _LINE_BEGIN.search(before) else _SAID[1:]
-    for pattern in said:
+    patterns = _SAID if not name.startswith(("token", "credential")) or _LINE_BEGIN.search(before) else _SAID[1:]
+    for pattern in patterns:
         if (held := pattern.match(text, end)) is not None and _may_hold(name, held):
             return held
     for condition, pattern in _BEHIND:

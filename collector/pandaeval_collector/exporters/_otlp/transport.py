@@ -105,9 +105,9 @@ class Trust:
 
 def cure(details: str, secure: bool) -> str:
     """Return the fix for a failed TLS connection, appended to ``details``, or ``""``."""
-    said = details.upper().replace(" ", "_")
+    normalized = details.upper().replace(" ", "_")
     for signs, advice in _CURES if secure else _CURES_IN_THE_CLEAR:
-        if any(sign in said for sign in signs):
+        if any(sign in normalized for sign in signs):
             return f" - {advice}"
     return ""
 

@@ -230,8 +230,8 @@ def blamed_by_judge(store: StoreReader, evaluator: Evaluator, result: Result) ->
             continue  # these spans are blamed already
         if step and step["trace_id"] == trace_id and isinstance(result.finding, Score):
             failing.append((result.id, result.metric, result.finding.span_ids))
-        told = evaluator.blamed(trace, unit, failing)
-        found += told or taken_back(store, evaluator, unit, told, among=evaluator.explaining)
+        explanations = evaluator.blamed(trace, unit, failing)
+        found += explanations or taken_back(store, evaluator, unit, explanations, among=evaluator.explaining)
     return found
 
 
@@ -249,8 +249,8 @@ def blamed_by_person(store: StoreReader, evaluator: Evaluator, finding: Result) 
         failing.append((finding.id, finding.metric, finding.finding.span_ids))
     if trace is None and failing:
         return []
-    told = evaluator.blamed(trace, unit, failing) if trace is not None else []
-    return told or taken_back(store, evaluator, unit, told, among=evaluator.explaining)
+    explanations = evaluator.blamed(trace, unit, failing) if trace is not None else []
+    return explanations or taken_back(store, evaluator, unit, explanations, among=evaluator.explaining)
 
 
 def _blamed_step(result: Result) -> Mapping[str, Any] | None:
@@ -333,10 +333,12 @@ class Dependencies:
         trace = reading.trace or _kept(self._store, reading)
         if trace is None and (stand or any(result.success is False for result in results)):
             return [*results]
-        told = (
+        explained_results = (
             [*results] if trace is None else evaluator.explained(trace, unit, results, stand=stand, with_session=True)
         )
-        return told + taken_back(self._store, evaluator, unit, told, among=evaluator.explaining)
+        return explained_results + taken_back(
+            self._store, evaluator, unit, explained_results, among=evaluator.explaining
+        )
 
     def _score(self, rule: _Rule, reading: DueReading, filing: FiledRun | None) -> list[Result]:
         member, name = reading.member, rule.metric.name

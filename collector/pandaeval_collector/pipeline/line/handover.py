@@ -216,7 +216,7 @@ def _digest(handed: Handed) -> str:
 
 
 def _is_same(old: SessionTraceRow, new: SessionTraceRow) -> bool:
-    known, told = unpack(old.body), unpack(new.body)
+    known, reported = unpack(old.body), unpack(new.body)
     if known.evidence is None or (new.session_id and sent_id(old.session_id) != new.session_id):
         return False
-    return (known.digest, known.revision) == (told.digest, told.revision)
+    return (known.digest, known.revision) == (reported.digest, reported.revision)

@@ -157,10 +157,12 @@ class _Web:
         """Set sessions of fresh turns and followers. ``older``: earlier versions."""
         self._read({turn.continues for turn in (*fresh, *older) if turn.continues}, continued=False)
         self._read({id_ for turn in (*fresh, *older) for id_ in turn.responses}, continued=True)
-        told = [id_ for turn in (*fresh, *older) for id_ in turn.responses if is_history(id_) and self._continuing[id_]]
-        self._read(told, continued=False)
+        histories = [
+            id_ for turn in (*fresh, *older) for id_ in turn.responses if is_history(id_) and self._continuing[id_]
+        ]
+        self._read(histories, continued=False)
         first = {turn.order: turn for turn in fresh}
-        first |= {each.order: each for id_ in told for each in self._giving[id_]}  # with another giver: ambiguous
+        first |= {each.order: each for id_ in histories for each in self._giving[id_]}  # with another giver: ambiguous
         heads = [head for turn in older for head in self._giving[turn.continues]]
         heads += [head for turn in fresh for head in self._giving[turn.continues] if head.session is None]
         later = [turn for giver in (*older, *fresh) for id_ in giver.responses for turn in self._continuing[id_]]

@@ -137,8 +137,8 @@ class Line:
         results: list[Result] = []
         with self._store.snapshot():
             for session_id, trigger in over.items():
-                said, jobs = self.scores.score(session_id, trigger)
-                results.extend(said)
+                session_results, jobs = self.scores.score(session_id, trigger)
+                results.extend(session_results)
                 decision.changes.jobs.extend(jobs)
                 decision.changes.closed.add(session_id)
             self._revisions.add(results, decision)
@@ -173,7 +173,9 @@ class Line:
             if all(each.id != result.id for each in results):  # the question may have been asked again meanwhile
                 results.append(result)
         (self._handover or self._sessions).tell(results, decision.changes)
-        results += [told for each in results for told in blamed_by_judge(self._store, self._evaluator, each)]
+        results += [
+            explanation for each in results for explanation in blamed_by_judge(self._store, self._evaluator, each)
+        ]
         for verdict in [each for each in results if self._evaluator.judged.selects(each)]:
             known, jobs = details(self._store, self._evaluator, verdict, self.scores.traces_of(verdict.unit))
             results += known

@@ -86,7 +86,7 @@ def _of_packed(handler: Callable[..., Decision], packed: bytes, *more: Any) -> D
     return handler(pickle.loads(packed), *more)  # noqa: S301 - from our process
 
 
-def _open(setup: OpensLine, tell: Tell) -> Handlers:
+def _open(setup: OpensLine, notify: Tell) -> Handlers:
     telemetry = Telemetry()
     server = LineServer(setup.open(telemetry))
     LIMIT.listen()
@@ -95,7 +95,7 @@ def _open(setup: OpensLine, tell: Tell) -> Handlers:
         try:
             return answer(*arguments)
         finally:
-            tell("measured", telemetry.relay())
+            notify("measured", telemetry.relay())
 
     spare_the_garbage_collector()
     return {name: partial(telling, handler) for name, handler in server.handlers().items()}

@@ -106,9 +106,9 @@ class SessionPlaces:
         before = places.before.get(run.unit.trace_id)
         older = from_row(before).facts if before is not None and not run.is_handed else None
         waiting = {name: _until_judged(name, older, run.member.facts.digest) for name in run.awaited}
-        told = run.member.facts.signals | waiting | signals_of(self._evaluator, run.results)
+        signals = run.member.facts.signals | waiting | signals_of(self._evaluator, run.results)
         # A copy, because the run may be filed again.
-        return replace(run.member, facts=replace(run.member.facts, signals=told), changed=True)
+        return replace(run.member, facts=replace(run.member.facts, signals=signals), changed=True)
 
     def _placed(
         self, runs: Sequence[ScoredTrace], places: Places, changes: WriteSet

@@ -133,5 +133,5 @@ class Definition(BaseModel):
     @property
     def digest(self) -> str:
         """12 hex digits that cover every field that affects a score."""
-        told = self.model_dump(include={"name", "level", "question", "criteria", "labels", "scale"})
-        return hashlib.blake2b(orjson.dumps(told), digest_size=6).hexdigest()
+        hashed_fields = self.model_dump(include={"name", "level", "question", "criteria", "labels", "scale"})
+        return hashlib.blake2b(orjson.dumps(hashed_fields), digest_size=6).hexdigest()

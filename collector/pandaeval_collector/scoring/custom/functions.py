@@ -89,8 +89,8 @@ def _before_asking(subject: Any, context: object) -> Finding | None:
     trace = subject if isinstance(subject, Trace) else getattr(subject, "trace", None)
     if not isinstance(trace, Trace):
         return None
-    said = (trace.output, *(turn.assistant for turn in trace.turns), *trace.reasoning)
-    if trace.tool_calls or any(text and says_something(text) for text in said):
+    agent_texts = (trace.output, *(turn.assistant for turn in trace.turns), *trace.reasoning)
+    if trace.tool_calls or any(text and says_something(text) for text in agent_texts):
         return None
     return Unscored(Why.NO_CONTENT, "no answer with content and no step of the agent was captured")
 
@@ -216,21 +216,21 @@ def _evaluate(
     return lambda subject, context: finding(score(subject, context), scale, labels)
 
 
-def finding(said: Any, scale: tuple[float, float], labels: Mapping[str, LabelDefinition]) -> Finding | None:
+def finding(returned: Any, scale: tuple[float, float], labels: Mapping[str, LabelDefinition]) -> Finding | None:
     """Convert a return value to a finding. Raises ``TypeError`` or ``ValueError`` for other values."""
     reason = ""
-    match said:
-        case (said, str(reason)):
+    match returned:
+        case (returned, str(reason)):
             pass
-    match said:
+    match returned:
         case None | Score() | Assumed() | Unscored():
-            return said
+            return returned
         case bool():
-            return scaled(scale[1] if said else scale[0], scale, reason)
+            return scaled(scale[1] if returned else scale[0], scale, reason)
         case int() | float():
-            return scaled(said, scale, reason)
-        case str() if said in labels:
-            return labelled(said, labels, reason)
+            return scaled(returned, scale, reason)
+        case str() if returned in labels:
+            return labelled(returned, labels, reason)
         case str():
-            raise ValueError(f"{said!r} is none of the metric's labels ({', '.join(labels) or 'it has none'})")
-    raise TypeError(f"it returned a {type(said).__name__}, and not {_WANTED}")
+            raise ValueError(f"{returned!r} is none of the metric's labels ({', '.join(labels) or 'it has none'})")
+    raise TypeError(f"it returned a {type(returned).__name__}, and not {_WANTED}")

@@ -49,8 +49,8 @@ def filter_types(
     """
     types: dict[str, tuple[Any, list[str] | None]] = {}
     for each in filters:
-        told = described(description=meaning(each.name), alias=prefix + each.name if prefix else None)
-        types[each.name] = _ANNOTATED[_TYPES[each.kind], told], [] if each.kind == "pairs" else None
+        metadata = described(description=meaning(each.name), alias=prefix + each.name if prefix else None)
+        types[each.name] = _ANNOTATED[_TYPES[each.kind], metadata], [] if each.kind == "pairs" else None
     return types
 
 

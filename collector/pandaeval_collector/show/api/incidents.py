@@ -124,11 +124,11 @@ class FailureWindow:
         if len(found) == 1:
             return found[0]
         if found:
-            told = ", ".join(incident.id for incident, _ in found[:3])
-            raise ProblemError(404, f"several incidents begin with {incident_id[:40]}: {told}; write more digits")
+            detail = ", ".join(incident.id for incident, _ in found[:3])
+            raise ProblemError(404, f"several incidents begin with {incident_id[:40]}: {detail}; write more digits")
         if runs := self.dismissed.get(incident_id):
-            told = f"in this window are dismissed ({many(len(runs), 'run')})"
-            raise ProblemError(404, f"all findings of incident {incident_id} {told}")
+            detail = f"in this window are dismissed ({many(len(runs), 'run')})"
+            raise ProblemError(404, f"all findings of incident {incident_id} {detail}")
         raise ProblemError(404, f"there is no incident {incident_id[:40]}; `pandaeval failures list` lists them")
 
 
@@ -282,15 +282,15 @@ def incident_routes(app: FastAPI, reads: Reads, names: Names, work: Work) -> Non
         return
 
     @app.post("/incidents/state", response_model=Triage, responses=WRITES, summary="Set the state of an incident")
-    async def mark(said: NewTriage) -> Triage:
-        await reads.run(lambda: read.check(said.ids))
-        return await _mark(store, said)
+    async def mark(request: NewTriage) -> Triage:
+        await reads.run(lambda: read.check(request.ids))
+        return await _mark(store, request)
 
 
-async def _mark(store: StoreAccess, said: NewTriage) -> Triage:
-    triage = Triage(said.state, said.note.strip(), said.by.strip(), int(time.time() * 1000))
+async def _mark(store: StoreAccess, request: NewTriage) -> Triage:
+    triage = Triage(request.state, request.note.strip(), request.by.strip(), int(time.time() * 1000))
     with save_errors_as_problems("the state"):
-        await asyncio.wrap_future(store.triage.mark(said.ids, triage))
+        await asyncio.wrap_future(store.triage.mark(request.ids, triage))
     return triage
 
 

@@ -125,8 +125,8 @@ def labelling(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         responses={200: {"model": Annotation, "description": "Known, or changed"}, **WRITES},
         summary="Add a person's verdict (pass, fail or a score)",
     )
-    async def add(said: NewAnnotation) -> Response:
-        label = _label(said, names)
+    async def add(request: NewAnnotation) -> Response:
+        label = _label(request, names)
         if not await reads.run(lambda: people.is_known(reads.finder.connection(), label)):
             raise ProblemError(404, NO_SESSION if label.metric.startswith("session.") else NO_TRACE)
         with save_errors_as_problems("the verdict"):
@@ -134,15 +134,15 @@ def labelling(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         return Response(_shown(label).model_dump_json(), 201 if fates["new"] else 200, media_type="application/json")
 
     @app.post("/annotations/undo", status_code=204, responses=WRITES, summary="Withdraw a verdict")
-    async def undo(said: GivenAnnotation) -> None:
-        unit, metric = _unit(said, names)
-        if not await asyncio.wrap_future(store.people.remove(unit, metric, bounded(said.annotator.strip()))):
+    async def undo(request: GivenAnnotation) -> None:
+        unit, metric = _unit(request, names)
+        if not await asyncio.wrap_future(store.people.remove(unit, metric, bounded(request.annotator.strip()))):
             raise ProblemError(404, "there is no verdict of this person")
 
     @app.post("/labels/draw", response_model=Draw, responses=WRITES, summary="Draw runs for people to label")
-    async def draw(said: NewDraw) -> Draw:
-        metric = names.metric(said.metric)
-        queue, rows = await reads.run(lambda: select(reads.finder.connection(), metric, said.agent, said.count))
+    async def draw(request: NewDraw) -> Draw:
+        metric = names.metric(request.metric)
+        queue, rows = await reads.run(lambda: select(reads.finder.connection(), metric, request.agent, request.count))
         with save_errors_as_problems("the draw"):
             await asyncio.wrap_future(store.people.keep_draws(rows, time.time()))
         items = []
@@ -158,55 +158,57 @@ def dismissing(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
         return
 
     @app.post("/dismissals", status_code=204, responses=WRITES, summary="Dismiss a finding of code, or undo this")
-    async def add(said: NewDismissal) -> None:
-        unit, metric = await reads.run(lambda: _stored(said, names))
+    async def add(request: NewDismissal) -> None:
+        unit, metric = await reads.run(lambda: _stored(request, names))
         body = await reads.run(lambda: reads.finder.standing(unit, metric))
         if body is None or (body["success"] is not False and body["label"] != DISMISSED):
             raise ProblemError(404, f"{metric} has no failed result about this run")
         if (kind := body["evaluator"]["kind"]) in ("llm", "math"):
             raise ProblemError(422, f"{metric} is no finding of code ({kind}): add a verdict with /annotations")
-        comment = said.comment.strip() or "dismissed"
-        person = bounded(said.annotator.strip())
+        comment = request.comment.strip() or "dismissed"
+        person = bounded(request.annotator.strip())
         label = HumanLabel(unit, metric, None, True, person, time.time(), comment)
         with save_errors_as_problems("the dismissal"):
-            await dismiss(Dismissal(label, said.undone))
+            await dismiss(Dismissal(label, request.undone))
 
 
-def _stored(said: GivenAnnotation, names: Names) -> tuple[str, str]:
+def _stored(request: GivenAnnotation, names: Names) -> tuple[str, str]:
     """Return the unit and the metric. Completes the prefix of an ID."""
-    trace, colon, span = (said.trace_id or "").strip().lower().partition(":")
+    trace, colon, span = (request.trace_id or "").strip().lower().partition(":")
     whole: dict[str, str] = {}
     if trace:
         whole["trace_id"] = names.trace(trace).hex() + colon + span
-    if said.session_id:
-        whole["session_id"] = names.session(said.session_id.strip())
-    return _unit(said.model_copy(update=whole), names)
+    if request.session_id:
+        whole["session_id"] = names.session(request.session_id.strip())
+    return _unit(request.model_copy(update=whole), names)
 
 
-def _unit(said: GivenAnnotation, names: Names) -> tuple[str, str]:
+def _unit(request: GivenAnnotation, names: Names) -> tuple[str, str]:
     try:
-        return about((said.trace_id or "").strip().lower(), (said.session_id or "").strip(), said.metric, names.metrics)
+        return about(
+            (request.trace_id or "").strip().lower(), (request.session_id or "").strip(), request.metric, names.metrics
+        )
     except LabelError as error:
         raise ProblemError(422, str(error)) from error
 
 
-def _label(said: NewAnnotation, names: Names) -> HumanLabel:
-    if said.passed is None and said.score is None:
+def _label(request: NewAnnotation, names: Names) -> HumanLabel:
+    if request.passed is None and request.score is None:
         raise ProblemError(422, "give passed (true or false) or a score from 0 to 1")
-    unit, metric = _unit(said, names)
+    unit, metric = _unit(request, names)
     try:
-        if said.passed is not None:
-            verdict(said.score, "pass" if said.passed else "fail")
+        if request.passed is not None:
+            verdict(request.score, "pass" if request.passed else "fail")
     except LabelError as error:
         raise ProblemError(422, str(error)) from error
     return HumanLabel(
         unit=unit,
         metric=metric,
-        score=said.score,
-        passed=said.passed,
-        annotator=bounded(said.annotator.strip()),
+        score=request.score,
+        passed=request.passed,
+        annotator=bounded(request.annotator.strip()),
         at=time.time(),
-        comment=said.comment.strip(),
+        comment=request.comment.strip(),
     )
 
 

@@ -28,10 +28,10 @@ class OwnWrites:
     """
 
     def __init__(
-        self, app: ASGIApp, allowed: Collection[str], most_bytes: int = MOST_BYTES, told: str = ORIGIN_TOLD
+        self, app: ASGIApp, allowed: Collection[str], most_bytes: int = MOST_BYTES, refusal_text: str = ORIGIN_TOLD
     ) -> None:
         self._app, self._allowed = app, frozenset(name.lower() for name in allowed)
-        self._most_bytes, self._told = most_bytes, told
+        self._most_bytes, self._told = most_bytes, refusal_text
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in READING:

@@ -16,8 +16,8 @@ _FRAME = tokens(_SENTENCE) + 40
 
 def fenced(lines: Sequence[str], rest: str = "", *more: str) -> str:
     """Return the lines that fit; ``rest`` explains how to get others. ``more``: our own sentences below."""
-    told = [each for each in more if each]
-    room = MOST_TOKENS - _FRAME - tokens(rest) - sum(tokens(each) + 1 for each in told) - 20
+    sentences = [each for each in more if each]
+    room = MOST_TOKENS - _FRAME - tokens(rest) - sum(tokens(each) + 1 for each in sentences) - 20
     shown: list[str] = []
     for line in lines:
         fit = fitting(line, min(room, MOST_TOKENS // 2))
@@ -27,7 +27,7 @@ def fenced(lines: Sequence[str], rest: str = "", *more: str) -> str:
         shown.append(fit)
     left = len(lines) - len(shown)
     cut = [f"{left} more lines were left out. {rest}".strip()] if left else []
-    return _marked("\n".join(shown), [*cut, *told])
+    return _marked("\n".join(shown), [*cut, *sentences])
 
 
 def _marked(text: str, more: Sequence[str]) -> str:

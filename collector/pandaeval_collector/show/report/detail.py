@@ -242,8 +242,8 @@ def _parts(message: Message, texts: TextPool) -> Iterable[tuple[str, int]]:
             case Media(modality, uri):
                 yield role, texts.add(f"[{modality} {uri}]".replace(" ]", "]"))
             case OtherPart(type_, value):
-                said = "[not captured]" if type_ == "not_captured" else f"[{type_}] {written(value)}"
-                yield role, texts.add(said)
+                part_text = "[not captured]" if type_ == "not_captured" else f"[{type_}] {written(value)}"
+                yield role, texts.add(part_text)
 
 
 def content(trace: Trace | None, room: int, results: Iterable[ShownResult]) -> dict[str, Any]:

@@ -92,19 +92,19 @@ class LiveIndex:
             counts.add(short["outcome"], short.get("success"), short.get("why"), label=short.get("label"))
         return tallies
 
-    def _session(self, session_id: str, told: Iterable[Mapping[str, Any]] = ()) -> int:
+    def _session(self, session_id: str, stored_results: Iterable[Mapping[str, Any]] = ()) -> int:
         if session_id not in self._at:
             self._at[session_id] = len(self._sessions)
             known = {"members": [*self.members[session_id]]} if session_id in self.members else {}
             shown_id, href = excerpt(session_id, 200), quote(session_id, safe="")
             self._sessions.append({"id": shown_id, "href": href, "traces": [], "results": [], **known})
-        results = [shown(said) for said in told]
+        results = [shown(stored_result) for stored_result in stored_results]
         self._results += results
         self._sessions[self._at[session_id]]["results"] += [session_result(result) for result in results]
         return self._at[session_id]
 
     def _trace(self, row: Listed, brief: bool) -> list[ShownResult]:
-        results = [shown(said, brief) for said in row.results.values()]
+        results = [shown(stored_result, brief) for stored_result in row.results.values()]
         trace = facts_of(row) | {"results": [result.short for result in results]}
         if row.session is not None:
             trace["session"] = self._session(row.session)

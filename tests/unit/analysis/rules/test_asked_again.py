@@ -11,7 +11,7 @@ from tests.unit.analysis.rules.test_grounding import run
 
 
 @pytest.mark.parametrize(
-    ("said", "again"),
+    ("message", "again"),
     [
         ("Could you check again, please?", True),
         ("Refund it as I said!", True),
@@ -30,8 +30,8 @@ from tests.unit.analysis.rules.test_grounding import run
         (None, False),
     ],
 )
-def test_messages_that_request_a_repeat_are_recognized(said: str | None, again: bool) -> None:
-    assert asks_again(run(said, "Here it is.")) is again
+def test_messages_that_request_a_repeat_are_recognized(message: str | None, again: bool) -> None:
+    assert asks_again(run(message, "Here it is.")) is again
 
 
 _PHRASES = """
@@ -48,5 +48,5 @@ otra vez / de nuevo / repita / todavía / en cambio / di nuovo / ancora / ripeti
 @pytest.mark.parametrize("phrase", [each.strip() for line in _PHRASES.split("\n") for each in line.split("/") if each])
 @pytest.mark.parametrize("cased", [str.lower, str.upper])
 def test_each_phrase_is_found_in_any_case(phrase: str, cased: Callable[[str], str]) -> None:
-    said = cased(f"Well, {phrase}{'' if phrase.endswith('?') else ' '}so")  # "hello?" is followed by a letter
-    assert asks_again(run(said, "Here it is."))
+    message = cased(f"Well, {phrase}{'' if phrase.endswith('?') else ' '}so")  # "hello?" is followed by a letter
+    assert asks_again(run(message, "Here it is."))

@@ -66,7 +66,7 @@ def test_the_output_of_a_successful_command_as_error_status_is_no_failure() -> N
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "error_text"),
     [
         (called("x", "timeout"), "timeout"),
         (called({"error": {"message": "full"}}), "full"),
@@ -75,9 +75,9 @@ def test_the_output_of_a_successful_command_as_error_status_is_no_failure() -> N
         (called({"success": False}), ""),
     ],
 )
-def test_the_error_text_of_a_failed_call_is_found(call: ToolCall, told: str) -> None:
-    assert error_of(call) == told
-    assert failure_of(call) == (told or "failed")
+def test_the_error_text_of_a_failed_call_is_found(call: ToolCall, error_text: str) -> None:
+    assert error_of(call) == error_text
+    assert failure_of(call) == (error_text or "failed")
 
 
 def test_a_call_that_worked_has_no_error() -> None:

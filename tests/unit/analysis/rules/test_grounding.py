@@ -45,9 +45,9 @@ def model(span_id: str, at: int, *messages: Message, system: str = TOLD, says: s
 
 def run(user: str | None, answer: str, *calls: ToolCall, system: str = TOLD, **facts: Any) -> Trace:
     """Return a run of one turn with the answer after 9 seconds."""
-    said = (Message("user", (Text(user),)),) if user is not None else ()
+    messages = (Message("user", (Text(user),)),) if user is not None else ()
     root = Span("t", "root", "", "agent", Kind.AGENT, START, START + 10 * SECOND)
-    spans = (root, model("m", 0, *said, system=system))
+    spans = (root, model("m", 0, *messages, system=system))
     base = Trace("t" * 32, spans, "root", input=user, output=answer, turns=(Turn(user, answer, "root"),))
     return replace(base, tool_calls=calls, **facts)
 
@@ -240,8 +240,8 @@ def test_an_identifier_of_an_unseen_form_goes_to_the_judge_unless_it_is_the_user
 
 def test_a_fabricated_value_names_the_first_model_call_that_stated_it() -> None:
     trace = run("Which?", "The cheapest is LH-1315. The other is LH-2210.", call("search", {}, "LH-1315"))
-    said, again = model("m2", 5, says="The other is LH-2210."), model("m3", 7, says="As I said, LH-2210.")
-    found = ask(replace(trace, spans=(*trace.spans, said, again)))
+    first, again = model("m2", 5, says="The other is LH-2210."), model("m3", 7, says="As I said, LH-2210.")
+    found = ask(replace(trace, spans=(*trace.spans, first, again)))
     assert (found.failed, found.label, found.value, found.span_ids) == (True, "made_up_value", 0.5, ("m2",))
     assert found.reason.startswith("'LH-2210' does not appear in any tool result or user message")
     [named] = found.metadata["not_grounded"]
@@ -418,7 +418,7 @@ def test_an_invalid_day_before_a_month_name_is_no_date(text: str) -> None:
 
 def test_an_identifier_for_work_that_no_call_did_fails() -> None:
     tools = (ToolDefinition("open_claim", "Opens a claim"),)
-    told = "I have created claim CLM-77120 for the broken window."
-    assert outcome(run("A window broke.", told, tools=tools)) == "fails"
-    assert outcome(run("A window broke.", told)) == "no claim"
+    answer = "I have created claim CLM-77120 for the broken window."
+    assert outcome(run("A window broke.", answer, tools=tools)) == "fails"
+    assert outcome(run("A window broke.", answer)) == "no claim"
     assert outcome(run("What is RFC-9110?", "RFC-9110 has been completed by RFC-9111.", tools=tools)) == "no claim"

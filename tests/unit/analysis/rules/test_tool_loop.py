@@ -407,8 +407,8 @@ class TestCode:
             spans.append(
                 Span("t", f"m{number}", "", "chat", Kind.LLM, start, start + SECOND // 2, input=seen, output=output)
             )
-            told = observed if observed.startswith("Error") else f"Observation:\n{observed}"
-            seen = (Message("user", (Text(told),)),)
+            text = observed if observed.startswith("Error") else f"Observation:\n{observed}"
+            seen = (Message("user", (Text(text),)),)
         return tool_loop(Trace("t", tuple(spans), "m0"))
 
     def test_equal_code_with_equal_observations_is_a_loop(self) -> None:
@@ -423,10 +423,10 @@ class TestCode:
         assert self.agent(("print(a)", "1"), ("print(b)", "1"), ("print(c)", "1")).wasted_calls == 0
 
     def failing(self, *codes: str, kind: str = "KeyError: 'price'") -> ToolLoop:
-        told = (
+        template = (
             "Code execution failed at line '{}' due to: {}\nNow let's retry: take care not to repeat previous errors!"
         )
-        return self.agent(*[(code, f"Error:\n{told.format(code.splitlines()[0], kind)}") for code in codes])
+        return self.agent(*[(code, f"Error:\n{template.format(code.splitlines()[0], kind)}") for code in codes])
 
     def test_irrelevant_edits_with_the_same_error_are_a_loop(self) -> None:
         code = "rows = load('a.csv')\ntotal = sum(row['price'] for row in rows)"
@@ -487,28 +487,30 @@ class TestCode:
         assert self.failing(*codes, kind="SyntaxError: invalid").looping
 
     def test_code_without_tool_calls_is_counted_next_to_tool_calls(self) -> None:
-        said = (Message("assistant", (Text("```python\nprint(rows)\n```"),)),)
+        output = (Message("assistant", (Text("```python\nprint(rows)\n```"),)),)
         seen = (Message("user", (Text("Observation:\n[]"),)),)
-        spans = [Span("t", f"m{n}", "", "chat", Kind.LLM, 2 * n, 2 * n + 1, input=seen, output=said) for n in range(6)]
+        spans = [
+            Span("t", f"m{n}", "", "chat", Kind.LLM, 2 * n, 2 * n + 1, input=seen, output=output) for n in range(6)
+        ]
         call = ToolCall("get_rows", "", {}, "[]", None, "tool", "", 1, 2, has_arguments=True, has_result=True)
         found = tool_loop(Trace("t", tuple(spans), "m0", tool_calls=(call,)))
         assert (found.calls, found.wasted_calls, found.repeated) == (5, 3, ())
 
     def test_code_that_was_not_run_is_no_call(self) -> None:
-        said = (Message("assistant", (Text("```python\nprint(1)\n```"),)),)
+        output = (Message("assistant", (Text("```python\nprint(1)\n```"),)),)
         asked = (Message("user", (Text("Again, please."),)),)
-        spans = [Span("t", f"m{n}", "", "chat", Kind.LLM, n, n + 1, input=asked, output=said) for n in range(5)]
+        spans = [Span("t", f"m{n}", "", "chat", Kind.LLM, n, n + 1, input=asked, output=output) for n in range(5)]
         assert tool_loop(Trace("t", tuple(spans), "m0")).calls == 0
 
     def test_model_calls_of_other_agents_do_not_hide_repeated_code(self) -> None:
-        said = (Message("assistant", (Text("```python\nprint(rows)\n```"),)),)
+        output = (Message("assistant", (Text("```python\nprint(rows)\n```"),)),)
         seen = (Message("user", (Text("Observation:\n[]"),)),)
         spans = []
         for n in range(4):
             spans.append(
-                Span("t", f"m{n}", "", "", Kind.LLM, 4 * n, 4 * n + 1, input=seen, output=said, agent_name="a")
+                Span("t", f"m{n}", "", "", Kind.LLM, 4 * n, 4 * n + 1, input=seen, output=output, agent_name="a")
             )
-            spans.append(Span("t", f"o{n}", "", "", Kind.LLM, 4 * n + 2, 4 * n + 3, output=said, agent_name="b"))
+            spans.append(Span("t", f"o{n}", "", "", Kind.LLM, 4 * n + 2, 4 * n + 3, output=output, agent_name="b"))
         assert tool_loop(Trace("t", tuple(spans), "m0")).wasted_calls == 2
 
     def test_an_interpreter_tool_loops_only_on_equal_code(self) -> None:
@@ -718,8 +720,8 @@ class TestAtOnce:
         assert tool_loop(asked).wasted_calls == 0
 
     def test_equal_calls_in_one_model_input_are_repetitions(self) -> None:
-        told = self.of_one_model_call(0)
-        assert tool_loop(told).wasted_calls == 3
+        trace = self.of_one_model_call(0)
+        assert tool_loop(trace).wasted_calls == 3
 
     def of_one_model_call(self, start_ns: int) -> Trace:
         spans = Run().model("").trace().spans

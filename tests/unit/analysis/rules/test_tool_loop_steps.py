@@ -18,9 +18,9 @@ ASKED = user("Which ferries go from Kiel to Oslo on 2026-06-02?")
 ANSWER = "There are none from Kiel to Oslo on 2026-06-02."
 
 
-def step(history: Sequence[Message], said: str | Message) -> Trace:
+def step(history: Sequence[Message], output: str | Message) -> Trace:
     spans = Spans()
-    spans.llm(given=[ASKED, *history], said=said)
+    spans.llm(given=[ASKED, *history], said=output)
     return trace_of(spans(), "digest", Closing())
 
 

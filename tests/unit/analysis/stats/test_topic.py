@@ -55,7 +55,7 @@ def test_questions_and_requests_name_a_subject(message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "says"),
+    ("answer", "has_subject"),
     [
         ("4", False),
         ("Yes.", False),
@@ -65,8 +65,8 @@ def test_questions_and_requests_name_a_subject(message: str) -> None:
         ("The ferry leaves at noon.", True),
     ],
 )
-def test_an_answer_with_only_a_value_names_no_subject(answer: str, says: bool) -> None:
-    assert have_topics("", answer)[1] is says
+def test_an_answer_with_only_a_value_names_no_subject(answer: str, has_subject: bool) -> None:
+    assert have_topics("", answer)[1] is has_subject
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_an_answer_that_shares_a_word_with_the_question_is_not_off_topic() -> No
 
 
 @pytest.mark.parametrize(
-    ("message", "tells", "tells_if_unlike"),
+    ("message", "off_topic", "tells_if_unlike"),
     [
         ("bake bread", False, False),
         ("How do I bake sourdough bread?", False, True),
@@ -104,14 +104,14 @@ def test_an_answer_that_shares_a_word_with_the_question_is_not_off_topic() -> No
     ],
 )
 def test_answers_to_short_messages_are_off_topic_only_if_the_texts_are_unlike(
-    message: str, tells: bool, tells_if_unlike: bool
+    message: str, off_topic: bool, tells_if_unlike: bool
 ) -> None:
-    assert may_be_off_topic(message, ANSWER) is tells
+    assert may_be_off_topic(message, ANSWER) is off_topic
     assert may_be_off_topic(message, ANSWER, unlike=True) is tells_if_unlike
 
 
 @pytest.mark.parametrize(
-    ("message", "answer", "named", "said"),
+    ("message", "answer", "named", "answer_has_subject"),
     [
         ("What is the weather in Oslo?", "It is raining in Oslo.", True, True),
         ("Yes, please.", "It is raining in Oslo.", False, True),
@@ -119,8 +119,10 @@ def test_answers_to_short_messages_are_off_topic_only_if_the_texts_are_unlike(
         ("Yes, please.", "Done!", False, False),
     ],
 )
-def test_a_message_has_a_subject_only_if_its_answer_has_one(message: str, answer: str, named: bool, said: bool) -> None:
-    assert have_topics(message, answer) == (named, said)
+def test_a_message_has_a_subject_only_if_its_answer_has_one(
+    message: str, answer: str, named: bool, answer_has_subject: bool
+) -> None:
+    assert have_topics(message, answer) == (named, answer_has_subject)
 
 
 def test_small_talk_is_removed_from_messages_and_answers() -> None:

@@ -239,8 +239,8 @@ async def test_patience_begins_when_the_request_starts_in_the_child(made: Made) 
         assert await asyncio.gather(*(calls.ask("work", 0.5, patience=0.9) for _ in range(3))) == [0.5] * 3
         asking = [asyncio.ensure_future(calls.ask("work", each, patience=0.5)) for each in (1000, 0, 0)]
         await asyncio.wait(asking)
-        told = [task.exception() for task in asking]
-        assert [(e.hung, e.over_it) for e in told if isinstance(e, ChildEndedError)] == [
+        errors = [task.exception() for task in asking]
+        assert [(e.hung, e.over_it) for e in errors if isinstance(e, ChildEndedError)] == [
             (True, True),
             (True, False),
             (True, False),
@@ -302,8 +302,8 @@ async def test_a_kept_child_restarts_by_itself_and_reports_its_errors(
         assert ERRORS.counts()["metric", "moody of a child"] == before + 1
         asking = [asyncio.ensure_future(calls.ask("ends")), asyncio.ensure_future(calls.ask("work", 0))]
         await asyncio.wait(asking)
-        told = [task.exception() for task in asking]
-        assert [(e.why, e.over_it) for e in told if isinstance(e, ChildEndedError)] == [
+        errors = [task.exception() for task in asking]
+        assert [(e.why, e.over_it) for e in errors if isinstance(e, ChildEndedError)] == [
             ("exit_3", True),
             ("exit_3", False),
         ]
@@ -393,7 +393,7 @@ def test_a_child_in_c_code_ends_with_its_parent(tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", [CallFailedError(CallFailure.TIMEOUT, "late", 3.0), OverBudgetError("spent")])
 def test_judge_errors_are_unchanged_after_pickling(error: Exception) -> None:
     codec = PICKLED
-    told = codec.unpack(codec.pack(codec.error(error)))
-    assert type(told) is type(error)
-    assert str(told) == str(error)
-    assert vars(told) == vars(error)
+    unpacked = codec.unpack(codec.pack(codec.error(error)))
+    assert type(unpacked) is type(error)
+    assert str(unpacked) == str(error)
+    assert vars(unpacked) == vars(error)

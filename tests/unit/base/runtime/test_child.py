@@ -117,8 +117,8 @@ async def test_a_child_starts_with_its_first_frame_or_raises_a_start_error(
 ) -> None:
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
     (tmp_path / "echo.py").write_text(_ECHO)
-    child, said = await start_with(b"setup", "echo", environ)
-    assert said == b"setup!"
+    child, frame = await start_with(b"setup", "echo", environ)
+    assert frame == b"setup!"
     child.kill()
     assert await child.wait() < 0
     (tmp_path / "ends.py").write_text("raise SystemExit(3)\n")

@@ -59,7 +59,7 @@ def test_a_module_name_is_found_on_the_import_path(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("import pandaeval_no_such_module", "ModuleNotFoundError: No module named 'pandaeval_no_such_module'"),
         ("x = 1\nraise ValueError('two\\nlines')", r"ValueError: two\\nlines (FILE:2)"),
@@ -67,19 +67,19 @@ def test_a_module_name_is_found_on_the_import_path(tmp_path: Path, monkeypatch: 
         ("import sys; sys.exit(3)", "SystemExit: 3"),
     ],
 )
-def test_the_error_of_a_file_that_fails_names_file_cause_and_line(tmp_path: Path, text: str, said: str) -> None:
+def test_the_error_of_a_file_that_fails_names_file_cause_and_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "own.py"
     path.write_text(text)
     known = set(sys.modules)
     with pytest.raises(ModuleLoadError) as raised:
         load_module(str(path))
     assert str(raised.value).startswith(f"{path} cannot be imported: ")
-    assert said.replace("FILE", str(path)).replace("\\\\", "\\") in str(raised.value)
+    assert message.replace("FILE", str(path)).replace("\\\\", "\\") in str(raised.value)
     assert not any("pandaeval_own" in name for name in set(sys.modules) - known), "a broken module is not kept"
 
 
 @pytest.mark.parametrize(
-    ("module", "said"),
+    ("module", "message"),
     [
         ("nowhere/own.py", "there is no file .*/nowhere/own.py; a path counts from the working directory"),
         ("own/metrics.txt", "metrics.txt is no Python file"),
@@ -87,8 +87,8 @@ def test_the_error_of_a_file_that_fails_names_file_cause_and_line(tmp_path: Path
         ("json", "json: it holds no METRIC"),
     ],
 )
-def test_an_unusable_module_is_an_error_with_advice(module: str, said: str) -> None:
-    with pytest.raises(ModuleLoadError, match=said):
+def test_an_unusable_module_is_an_error_with_advice(module: str, message: str) -> None:
+    with pytest.raises(ModuleLoadError, match=message):
         registry((module,))
 
 

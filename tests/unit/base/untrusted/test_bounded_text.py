@@ -42,7 +42,7 @@ def test_metric_files_must_exist_be_regular_and_at_most_1_mib(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (f"name: {'x' * 101}\ncriteria: c\n", "at most 100 characters"),
         (
@@ -52,8 +52,10 @@ def test_metric_files_must_exist_be_regular_and_at_most_1_mib(tmp_path: Path) ->
         ("".join(f"- {{name: m{number}}}\n" for number in range(25)), "and 5 more$"),
     ],
 )
-def test_metric_files_over_the_limits_are_an_error_that_lists_at_most_20(tmp_path: Path, text: str, told: str) -> None:
+def test_metric_files_over_the_limits_are_an_error_that_lists_at_most_20(
+    tmp_path: Path, text: str, message: str
+) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(text)
-    with pytest.raises(ModuleLoadError, match=told):
+    with pytest.raises(ModuleLoadError, match=message):
         metrics_of(str(file))

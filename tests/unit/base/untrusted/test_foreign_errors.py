@@ -15,7 +15,7 @@ KEY = "k3y/of+ours-no-shape"
 
 
 @pytest.mark.parametrize(
-    "said",
+    "error_text",
     [
         f"Incorrect API key provided: {KEY}. You can find yours at https://example.org",
         f'401 {{"error": {{"headers": {{"authorization": "Bearer {KEY}"}}}}}}',
@@ -23,15 +23,15 @@ KEY = "k3y/of+ours-no-shape"
         f"x{KEY}x",
     ],
 )
-def test_a_known_secret_is_replaced_anywhere_in_an_error_text(said: str) -> None:
-    found = told(said, secrets_in({"JUDGE_KEY": KEY}, "JUDGE_KEY"))
+def test_a_known_secret_is_replaced_anywhere_in_an_error_text(error_text: str) -> None:
+    found = told(error_text, secrets_in({"JUDGE_KEY": KEY}, "JUDGE_KEY"))
     assert KEY not in found
     assert quote(KEY, safe="") not in found
     assert "[secret: " in found
 
 
 @pytest.mark.parametrize(
-    ("said", "hidden"),
+    ("error_text", "hidden"),
     [
         ("Incorrect API key provided: sk-proj-****abcd.", "abcd"),
         ("invalid x-api-key: q1w2e3", "q1w2e3"),
@@ -47,13 +47,13 @@ def test_a_known_secret_is_replaced_anywhere_in_an_error_text(said: str) -> None
         ("Set-Cookie: __cf_bm=q1w2e3; path=/", "q1w2e3"),
     ],
 )
-def test_text_that_looks_like_a_secret_is_replaced(said: str, hidden: str) -> None:
-    assert hidden not in told(said)
-    assert "[secret: " in told(said)
+def test_text_that_looks_like_a_secret_is_replaced(error_text: str, hidden: str) -> None:
+    assert hidden not in told(error_text)
+    assert "[secret: " in told(error_text)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "error_text",
     [
         "AuthenticationError: litellm.AuthenticationError: Missing Anthropic API Key - set ANTHROPIC_API_KEY",
         "This model's maximum context length is 8192 tokens, you asked for 9000 (8700 in the messages, 300 to come)",
@@ -62,15 +62,15 @@ def test_text_that_looks_like_a_secret_is_replaced(said: str, hidden: str) -> No
         "the token limit is reached, basic tier",
     ],
 )
-def test_error_texts_without_secrets_are_unchanged(said: str) -> None:
-    assert told(said) == said
+def test_error_texts_without_secrets_are_unchanged(error_text: str) -> None:
+    assert told(error_text) == error_text
 
 
 def test_an_error_text_is_one_bounded_line_without_control_characters() -> None:
-    said = told("busy\n\x1b]0;title\x07\x1b[2J\u202e\x9b31m\r\nFORGED " + "x " * 10_000)
-    assert len(said) <= LONGEST
-    assert not re.search("[\x00-\x1f\x7f-\x9f\u202e]", said)
-    assert "\\x1b]0;title" in said
+    error_text = told("busy\n\x1b]0;title\x07\x1b[2J\u202e\x9b31m\r\nFORGED " + "x " * 10_000)
+    assert len(error_text) <= LONGEST
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u202e]", error_text)
+    assert "\\x1b]0;title" in error_text
 
 
 def test_shortening_leaves_no_part_of_a_secret() -> None:
@@ -116,7 +116,7 @@ def test_errors_of_an_embedding_provider_contain_no_secret(monkeypatch: pytest.M
 def test_an_error_body_is_reduced_to_its_message_without_secrets() -> None:
     key = "sk-" + "a1" * 20
     body = {"error": {"message": f"Incorrect API key provided: {key}. " + "x" * 280 + key, "type": "invalid"}}
-    said = told(f"AuthenticationError: Error code: 401 - {body}", [key])
-    assert said.startswith("AuthenticationError: Error code: 401 - Incorrect API key provided: [secret: key]")
-    assert "sk-a1" not in said
-    assert "invalid" not in said
+    error_text = told(f"AuthenticationError: Error code: 401 - {body}", [key])
+    assert error_text.startswith("AuthenticationError: Error code: 401 - Incorrect API key provided: [secret: key]")
+    assert "sk-a1" not in error_text
+    assert "invalid" not in error_text

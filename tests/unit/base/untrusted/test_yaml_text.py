@@ -26,7 +26,7 @@ def test_json_has_line_numbers_if_yaml_can_read_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "line", "said"),
+    ("read", "text", "line", "message"),
     [
         (parse, "a: 1\nb: 2\na: 3", 3, "a is given twice"),
         (parse, "a:\n  &x {y: *x}", 2, "refers to itself"),
@@ -40,8 +40,8 @@ def test_json_has_line_numbers_if_yaml_can_read_it() -> None:
         (read_json, "[NaN]", None, "NaN is not a JSON number"),
     ],
 )
-def test_invalid_yaml_or_json_is_an_error_with_its_line(read: Any, text: str, line: int | None, said: str) -> None:
-    with pytest.raises(BadTextError, match=said) as caught:
+def test_invalid_yaml_or_json_is_an_error_with_its_line(read: Any, text: str, line: int | None, message: str) -> None:
+    with pytest.raises(BadTextError, match=message) as caught:
         read(text)
     assert (caught.value.spot and caught.value.spot.line) == line
 

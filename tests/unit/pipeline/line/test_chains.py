@@ -436,8 +436,8 @@ class TestJudged:
                     Telemetry(),
                 ),
             ).drain()
-        said = [orjson.loads(row.body) for row in store.reads.results_after(0)]
-        assert [(each["metric"], each["session_id"]) for each in said] == [
+        results = [orjson.loads(row.body) for row in store.reads.results_after(0)]
+        assert [(each["metric"], each["session_id"]) for each in results] == [
             ("confidence", None),
             ("confidence", "resp_1"),
         ]

@@ -53,11 +53,11 @@ async def test_a_member_that_is_delivered_twice_counts_once(tmp_path: Path) -> N
     async with two(tmp_path) as both:
         await both.decide(*traces)
         await both.owner.settle()
-        said = both.owner.results()
+        results = both.owner.results()
         await both.owner.adopt([*both.handed, *both.handed])
         await both.owner.restart()
         await both.owner.settle()
-        assert both.owner.results() == said
+        assert both.owner.results() == results
         assert len(both.owner.store.reads.session_traces("s")) == 2
 
 
@@ -76,8 +76,8 @@ async def test_late_spans_that_name_another_session_move_the_trace(tmp_path: Pat
         assert both.sessions(first, second) == ["elsewhere", "one"]
         await both.owner.settle()
         assert both.standing() == as_file([moved, second])
-        said = [unpacked(each) for each in both.handed]
-        assert [getattr(each, "left", None) for each in said][-2:] == [True, False]
+        messages = [unpacked(each) for each in both.handed]
+        assert [getattr(each, "left", None) for each in messages][-2:] == [True, False]
 
 
 async def test_a_trace_that_left_a_session_is_no_longer_its_member(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ async def test_a_trace_that_left_a_session_is_no_longer_its_member(tmp_path: Pat
         assert both.sessions(first, second) == [None, "one"]
         await both.owner.settle()
         whole = as_file([second])
-        session = {key: said for key, said in both.owner.standing().items() if key[0] == "one"}
-        assert session == {key: said for key, said in whole.items() if key[0] == "one"}
+        session = {key: result for key, result in both.owner.standing().items() if key[0] == "one"}
+        assert session == {key: result for key, result in whole.items() if key[0] == "one"}
 
 
 @pytest.mark.parametrize("trigger", ["idle", "explicit"])
@@ -118,8 +118,8 @@ async def test_a_member_that_arrives_while_its_session_is_being_closed_is_still_
         monkeypatch.setattr(OwnedSessions, "close_due", late)
         await both.owner.settle()
         assert both.standing() == as_file([first, second])
-        said = [each["trigger"] for each in both.owner.results() if each["level"] == "session"]
-        assert set(said) == {trigger}
+        triggers = [each["trigger"] for each in both.owner.results() if each["level"] == "session"]
+        assert set(triggers) == {trigger}
 
 
 async def test_the_end_of_a_session_is_sent_to_its_owner(tmp_path: Path) -> None:

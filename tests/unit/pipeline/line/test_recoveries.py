@@ -21,9 +21,9 @@ def trace(number: int, answer: str, *results: str) -> MadeTrace:
     root = span(trace_id, 0, b"", "invoke_agent desk", start, 90, {"gen_ai.operation.name": "invoke_agent"})
     for key, value in (("gen_ai.agent.name", "desk"), ("gen_ai.conversation.id", "s")):
         root.attributes.add(key=key).value.string_value = value
-    said = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": message("user", "Please book it.")}
-    said["gen_ai.output.messages"] = message("assistant", answer)
-    spans = [span(trace_id, 1, root.span_id, "chat m", start + MS, 50, said)]
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": message("user", "Please book it.")}
+    attributes["gen_ai.output.messages"] = message("assistant", answer)
+    spans = [span(trace_id, 1, root.span_id, "chat m", start + MS, 50, attributes)]
     for place, result in enumerate(results, 2):
         called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book_ferry"}
         called |= {"gen_ai.tool.call.arguments": "{}", "gen_ai.tool.call.result": result}
@@ -47,14 +47,14 @@ def scattered(number: int, *, call: str = "w1", told: bool = False, answer: str 
         ran |= {"gen_ai.tool.call.id": call, "gen_ai.tool.call.arguments": '{"a": 1}'}
         ran |= {"gen_ai.tool.call.result": "26 units"}
         return MadeTrace(trace_id, session, "shop", (span(trace_id, 0, b"", "execute_tool find", start, 50, ran),))
-    said = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": session}
-    said["gen_ai.input.messages"] = json.dumps([*asked, request, result] if answer else asked)
-    said["gen_ai.output.messages"] = message("assistant", answer) if answer else json.dumps([request])
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": session}
+    attributes["gen_ai.input.messages"] = json.dumps([*asked, request, result] if answer else asked)
+    attributes["gen_ai.output.messages"] = message("assistant", answer) if answer else json.dumps([request])
     if answer:
-        return MadeTrace(trace_id, session, "shop", (span(trace_id, 0, b"", "chat m", start, 90, said),))
+        return MadeTrace(trace_id, session, "shop", (span(trace_id, 0, b"", "chat m", start, 90, attributes),))
     root = span(trace_id, 0, b"", "invoke_agent desk", start, 90, {"gen_ai.operation.name": "invoke_agent"})
     root.attributes.add(key="gen_ai.agent.name").value.string_value = "desk"
-    model = span(trace_id, 1, root.span_id, "chat m", start + MS, 50, said)
+    model = span(trace_id, 1, root.span_id, "chat m", start + MS, 50, attributes)
     return MadeTrace(trace_id, session, "shop", (model, root))
 
 

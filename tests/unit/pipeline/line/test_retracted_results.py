@@ -202,10 +202,10 @@ async def test_a_later_session_verdict_retracts_the_blame_of_the_earlier_verdict
         await of.revise(made, made.spans)
         await of.close("s")
     assert [each["success"] for each in of.said("correctness")] == [True, False, later is None]
-    told = [(each["trace_id"], each["outcome"]) for each in of.said("blame")]
+    outcomes = [(each["trace_id"], each["outcome"]) for each in of.said("blame")]
     first, second, _ = (made.trace_id.hex() for made in traces)
     moved = [(second, "scored")] if later else []
-    assert sorted(told) == sorted([(first, "scored"), (first, "unscored"), *moved])
+    assert sorted(outcomes) == sorted([(first, "scored"), (first, "unscored"), *moved])
     assert {each["metadata"].get("taken_back") for each in of.said("blame") if each["outcome"] == "unscored"} == {True}
 
 
@@ -231,9 +231,9 @@ async def test_a_fabricated_value_is_blamed_on_its_model_call(tmp_path: Path) ->
         await line.send(INVENTS)
         await line.wait(QUIET)
         [model] = [each for each in INVENTS.spans if each.name.startswith("chat")]
-        told = blame(line, INVENTS)
-        assert (told["outcome"], told["span_ids"]) == ("scored", [model.span_id.hex()])
-        assert grounding(line, INVENTS)["metadata"]["blame"] == told["metadata"]["step"]
+        blame_result = blame(line, INVENTS)
+        assert (blame_result["outcome"], blame_result["span_ids"]) == ("scored", [model.span_id.hex()])
+        assert grounding(line, INVENTS)["metadata"]["blame"] == blame_result["metadata"]["step"]
         await line.settle()
         assert line.standing() == as_file([INVENTS])
 

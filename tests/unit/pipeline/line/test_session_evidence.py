@@ -35,8 +35,8 @@ async def test_a_value_of_an_earlier_trace_passes_and_a_fabricated_value_is_name
             if restart:
                 await line.restart()
         await line.settle()
-        told, made_up = grounding(line, REPEATS), grounding(line, INVENTS)
-        assert (told["score"], told["success"], told["coverage"]) == (1.0, True, 1.0)
+        repeated, made_up = grounding(line, REPEATS), grounding(line, INVENTS)
+        assert (repeated["score"], repeated["success"], repeated["coverage"]) == (1.0, True, 1.0)
         assert (made_up["score"], made_up["success"], made_up["label"]) == (0.0, False, "made_up_value")
         assert INVENTED in made_up["reason"]
         assert line.standing() == as_file(traces)

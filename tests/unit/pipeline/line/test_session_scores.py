@@ -154,12 +154,12 @@ class TestEvidence:
         found = []
         for name, signals in (("without", {}), ("with", {"confidence": PENDING})):
             store = Store(tmp_path / name, "off")
-            told = scores(store, member(1, signals), member(2)).conversation("s", Trigger.IDLE)
-            assert told is not None
-            found.append(told[1].evidence)
-            assert [trace.trace_id for trace in told[0].traces] == [trace_id(1), trace_id(2)]
-            assert told[0].session_id == "s"
-            assert len(bytes.fromhex(told[1].evidence)) == 16
+            conversation = scores(store, member(1, signals), member(2)).conversation("s", Trigger.IDLE)
+            assert conversation is not None
+            found.append(conversation[1].evidence)
+            assert [trace.trace_id for trace in conversation[0].traces] == [trace_id(1), trace_id(2)]
+            assert conversation[0].session_id == "s"
+            assert len(bytes.fromhex(conversation[1].evidence)) == 16
             store.close()
         assert found[0] == found[1]
         assert found[0] != ""

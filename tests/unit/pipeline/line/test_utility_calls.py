@@ -17,9 +17,9 @@ def title(number: int) -> MadeTrace:
     trace_id, start = number.to_bytes(16, "big"), START_NS + number * 1000 * 10**6
     given = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in
              (("system", TITLE), ("user", "And now?"))]  # fmt: skip
-    said = [{"role": "assistant", "parts": [{"type": "text", "content": "What comes now"}]}]
+    output = [{"role": "assistant", "parts": [{"type": "text", "content": "What comes now"}]}]
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "s"}
-    attributes |= {"gen_ai.input.messages": json.dumps(given), "gen_ai.output.messages": json.dumps(said)}
+    attributes |= {"gen_ai.input.messages": json.dumps(given), "gen_ai.output.messages": json.dumps(output)}
     return MadeTrace(trace_id, "s", "shop", (span(trace_id, 0, b"", "chat m", start, 50, attributes),))
 
 

@@ -29,10 +29,10 @@ KINDS = pytest.mark.parametrize("kind", ["jaeger", "tempo"])
 
 
 def _told(kind: str, answer: Answer, more: str = "") -> str:
-    with HostileStore(answer) as store, pytest.raises(UnusableInputError) as told:
+    with HostileStore(answer) as store, pytest.raises(UnusableInputError) as raised:
         list(TraceSource(f"{kind}://{store.host}?{ALL}{more}").requests())
-    assert "\n" not in str(told.value)
-    return str(told.value)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
 
 
 @KINDS
@@ -93,8 +93,8 @@ def test_a_search_ends_if_the_store_ignores_the_requested_time(
     monkeypatch.setattr(asks_jaeger, "_PAGE", 5)
     monkeypatch.setattr(asks_tempo, "_PAGE", 5)
     monkeypatch.setattr(sources, "_MOST_IN_VAIN", 10)
-    told = _told(kind, answer, "&limit=100000")
-    assert "ignores the requested time" in told or "no traces" in told or "it knows no service" in told
+    message = _told(kind, answer, "&limit=100000")
+    assert "ignores the requested time" in message or "no traces" in message or "it knows no service" in message
 
 
 @KINDS

@@ -166,21 +166,21 @@ def test_a_busy_trace_store_is_queried_again() -> None:
 
 def test_a_failed_query_is_reported_with_its_cause_or_cure() -> None:
     with QueryApi(_many(1, 1), ["v3"]) as api:
-        for address, told in (
+        for address, message in (
             (f"jaeger://{api.host}?service=dask&{ALL}", "there is no service dask; there are desk"),
             (f"jaeger://{api.host}?service=desk", "since=7d"),
             (f"tempo://{api.host}", "not a query API of Tempo"),
             ("jaeger://127.0.0.1:9", "cannot be reached"),
             ("jaeger://xn--a-ecp.ru", "is not a valid address"),
         ):
-            with pytest.raises(UnusableInputError, match=told):
+            with pytest.raises(UnusableInputError, match=message):
                 list(TraceSource(address).requests())
     with QueryApi([], ["tempo-v2"]) as api, pytest.raises(UnusableInputError, match="not a query API of Jaeger"):
         list(TraceSource(f"jaeger://{api.host}").requests())
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "message"),
     [
         ("http://localhost:16686", "write jaeger://"),
         ("jaeger://", "names no host"),
@@ -193,7 +193,7 @@ def test_a_failed_query_is_reported_with_its_cause_or_cure() -> None:
         ("jaeger://host?trace=xyz", "32 hex digits"),
     ],
 )
-def test_a_wrong_address_is_reported_before_anything_is_read(address: str, told: str) -> None:
-    with pytest.raises(UnusableInputError, match=told) as error:
+def test_a_wrong_address_is_reported_before_anything_is_read(address: str, message: str) -> None:
+    with pytest.raises(UnusableInputError, match=message) as error:
         TraceSource(address)
     assert "secret" not in str(error.value)

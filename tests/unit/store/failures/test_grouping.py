@@ -141,8 +141,8 @@ def test_the_judge_sees_only_one_failure_per_known_cause() -> None:
 
     async def ask(shown: Sequence[Failure]) -> ErrorDeduplication:
         asked.append(shown)
-        said = {"groups": [group("cause", 1)], "instructed": False, "echo": "0" * 8}
-        return ErrorDeduplication.model_validate(said)
+        answer = {"groups": [group("cause", 1)], "instructed": False, "echo": "0" * 8}
+        return ErrorDeduplication.model_validate(answer)
 
     groups = asyncio.run(grouped(MIX, ask))
     assert [each.result for each in asked[0]] == ["r1", "r3", "r4", "r5", "r6"]

@@ -144,11 +144,11 @@ def test_the_group_that_the_judge_chose_is_used(embedder: Any) -> None:
 # -- in the store ----------------------------------------------------------------------------------------------------
 
 
-def broken(composer: Composer, said: str) -> MadeTrace:
+def broken(composer: Composer, message: str) -> MadeTrace:
     """Return a failed trace."""
     trace = composer.trace(4)
     root = Span.FromString(trace.spans[-1].SerializeToString())
-    root.status.CopyFrom(Status(code=Status.STATUS_CODE_ERROR, message=said))
+    root.status.CopyFrom(Status(code=Status.STATUS_CODE_ERROR, message=message))
     return replace(trace, spans=(*trace.spans[:-1], root))
 
 

@@ -84,8 +84,8 @@ def test_verdict_attributes_are_only_on_the_evaluation_count(
     finding: Finding, threshold: float | None, verdict: dict[str, str]
 ) -> None:
     for each in increments([made(finding, threshold=threshold)], (), SeriesLabels()):
-        said = {key.removeprefix("pandaeval."): value for key, value in each.attributes}
-        found = {key: said[key] for key in ("outcome", "why", "passed", "verdict") if key in said}
+        attributes = {key.removeprefix("pandaeval."): value for key, value in each.attributes}
+        found = {key: attributes[key] for key in ("outcome", "why", "passed", "verdict") if key in attributes}
         assert found == (verdict if each.instrument.name == EVALUATIONS else {})
 
 

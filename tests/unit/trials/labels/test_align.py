@@ -20,8 +20,8 @@ class Judges:
 
     def __call__(self, text: str, runs: Sequence[LabelledRun]) -> Mapping[str, JudgedUnit]:
         self.asked.append((text, {run.unit for run in runs}))
-        said = {MENDS: lambda run: run.passed, SPOILS: lambda run: not run.passed}
-        return {run.unit: JudgedUnit(said.get(text, lambda run: True)(run), "said") for run in runs}
+        rules = {MENDS: lambda run: run.passed, SPOILS: lambda run: not run.passed}
+        return {run.unit: JudgedUnit(rules.get(text, lambda run: True)(run), "said") for run in runs}
 
 
 def test_the_best_ruling_is_chosen_on_one_half_and_proven_on_the_other() -> None:

@@ -44,9 +44,14 @@ def labels_file(folder: Path, runs: int) -> Path:
 def results_file(folder: Path, runs: int, version: str = "4") -> Path:
     path, lines = folder / "results.jsonl", []
     for at, score in enumerate(flattered(400)[1][:runs]):
-        for revision, said in ((1, 0.0), (2, float(score))):
-            result: dict[str, Any] = {"metric": "task_completion", "level": "trace", "outcome": "scored", "score": said}
-            result |= {"trace_id": unit(at), "session_id": None, "threshold": 0.5, "success": said >= 0.5}
+        for revision, value in ((1, 0.0), (2, float(score))):
+            result: dict[str, Any] = {
+                "metric": "task_completion",
+                "level": "trace",
+                "outcome": "scored",
+                "score": value,
+            }
+            result |= {"trace_id": unit(at), "session_id": None, "threshold": 0.5, "success": value >= 0.5}
             result |= {"revision": revision, "evaluator": {"kind": "llm", "model": JUDGE, "version": version}}
             lines.append(json.dumps(result))
     path.write_text("\n".join(lines) + "\n")
@@ -68,9 +73,9 @@ def test_labels_are_imported_once_and_exported_unchanged(data: Path, tmp_path: P
 
 def test_the_rate_is_unknown_with_few_labels(data: Path, tmp_path: Path) -> None:
     assert "no judged run has a label yet" in run(data, "labels", "rates").output
-    said = run(data, "labels", "import", str(labels_file(tmp_path, 12))).output
-    assert "unknown" in said
-    assert "takes 50 drawn labels; 12 that nobody drew serve calibrate alone" in said
+    output = run(data, "labels", "import", str(labels_file(tmp_path, 12))).output
+    assert "unknown" in output
+    assert "takes 50 drawn labels; 12 that nobody drew serve calibrate alone" in output
 
 
 def test_a_file_with_an_error_imports_no_label(data: Path, tmp_path: Path) -> None:
@@ -92,7 +97,7 @@ def test_labels_on_unknown_runs_are_rejected(data: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "output_text"),
     [
         ("labels export --url URL", f"{unit(2)},,{METRIC}"),
         ("report", "PLACE/data has no scored agent trace yet"),
@@ -100,7 +105,7 @@ def test_labels_on_unknown_runs_are_rejected(data: Path, tmp_path: Path) -> None
     ],
 )
 def test_commands_find_the_store_of_a_collector_with_a_relative_data_folder(
-    tmp_path: Path, command: str, said: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, command: str, output_text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     filled(Path("data"), labelled=3).close()
@@ -114,7 +119,7 @@ def test_commands_find_the_store_of_a_collector_with_a_relative_data_folder(
             text=True,
             check=False,
         )
-    assert said.replace("PLACE", str(tmp_path)) in done.stdout + done.stderr
+    assert output_text.replace("PLACE", str(tmp_path)) in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("command", [["import", "labels.csv"], ["next"], ["export"], ["rates"]])
@@ -179,7 +184,7 @@ def test_labels_of_unclear_runs_have_probability_0_and_enter_no_rate(data: Path,
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--metric", "task_competion"], "--metric task_competion: unknown metric; did you mean task_completion?"),
         (
@@ -189,10 +194,10 @@ def test_labels_of_unclear_runs_have_probability_0_and_enter_no_rate(data: Path,
         (["--out", "/no/such/folder/x.csv"], "/no/such/folder/x.csv cannot be written: No such file or directory"),
     ],
 )
-def test_an_invalid_draw_is_an_error(data: Path, arguments: list[str], said: str) -> None:
+def test_an_invalid_draw_is_an_error(data: Path, arguments: list[str], message: str) -> None:
     found = run(data, "labels", "next", *arguments)
     assert found.exit_code == 2
-    assert said in found.output
+    assert message in found.output
 
 
 class TestCalibrate:
@@ -210,14 +215,14 @@ class TestCalibrate:
         assert 0.6 < figures["suggested threshold"]["value"] < 0.85
 
     def test_the_table_warns_of_few_labels_and_missing_scores(self, data: Path, tmp_path: Path) -> None:
-        said = run(data, "calibrate", str(labels_file(tmp_path, 30)), "--results", str(results_file(tmp_path, 20)))
-        assert said.exit_code == 0
-        assert "20 labels are few" in said.output
-        assert "no score for 10 labelled runs" in said.output
-        assert "threshold 0.5" in said.output
+        result = run(data, "calibrate", str(labels_file(tmp_path, 30)), "--results", str(results_file(tmp_path, 20)))
+        assert result.exit_code == 0
+        assert "20 labels are few" in result.output
+        assert "no score for 10 labelled runs" in result.output
+        assert "threshold 0.5" in result.output
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             ([], "name the scores with --results FILE or --store FOLDER"),
             (["--results", "no.jsonl"], "no.jsonl cannot be read"),
@@ -227,11 +232,11 @@ class TestCalibrate:
         ],
     )
     def test_missing_or_invalid_inputs_are_errors(
-        self, tmp_path: Path, arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(tmp_path)
         labels_file(tmp_path, 3)
         (tmp_path / "empty.jsonl").touch()
         found = run(tmp_path, "calibrate", "labels.csv", *arguments)
         assert found.exit_code == 2
-        assert said in found.output
+        assert message in found.output

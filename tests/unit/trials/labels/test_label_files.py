@@ -59,7 +59,7 @@ def test_rows_without_a_label_are_skipped_and_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ("abc,task_completion,pass", "line 3: 'abc' is no trace id: 32 hex digits, as results have it in trace_id"),
         (f"{TRACE},task_completion,great", "line 3: 'great' is no verdict: write pass or fail, or a score from 0 to 1"),
@@ -74,16 +74,16 @@ def test_rows_without_a_label_are_skipped_and_counted(tmp_path: Path) -> None:
         (f"{TRACE},task_completion,pass,,,2", "line 3: the probability '2' is not a number from 0 to 1; keep"),
     ],
 )
-def test_an_error_names_its_line_and_no_label_is_imported(tmp_path: Path, row: str, said: str) -> None:
+def test_an_error_names_its_line_and_no_label_is_imported(tmp_path: Path, row: str, message: str) -> None:
     good = f"{TRACE},task_completion,pass"
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as raised:
         read(tmp_path, f"trace_id,metric,label,score,time,probability\n{good}\n{row}\n{good}\n")
-    assert said in str(told.value)
-    assert str(told.value).endswith("No label of this file was imported.")
+    assert message in str(raised.value)
+    assert str(raised.value).endswith("No label of this file was imported.")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("trace_id,label\n", "line 1: no column metric. The first line must name columns: trace_id, session_id,"),
         ("metric,label\n", "line 1: no column trace_id or session_id."),
@@ -95,16 +95,16 @@ def test_an_error_names_its_line_and_no_label_is_imported(tmp_path: Path, row: s
         ("{" * 5000, "line 1: not a JSON object"),
     ],
 )
-def test_a_file_without_labels_is_an_error(tmp_path: Path, text: str | bytes, said: str) -> None:
-    with pytest.raises(UserError) as told:
+def test_a_file_without_labels_is_an_error(tmp_path: Path, text: str | bytes, message: str) -> None:
+    with pytest.raises(UserError) as raised:
         read(tmp_path, text)
-    assert said in str(told.value)
+    assert message in str(raised.value)
 
 
 def test_at_most_20_errors_are_listed(tmp_path: Path) -> None:
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as raised:
         read(tmp_path, "trace_id,metric,label\n" + "x,task_completion,pass\n" * 30)
-    assert "… and 10 more" in str(told.value)
+    assert "… and 10 more" in str(raised.value)
 
 
 def test_csv_escapes_formulas_and_reads_them_back(tmp_path: Path) -> None:

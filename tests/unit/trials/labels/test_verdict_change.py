@@ -44,11 +44,11 @@ def test_runs_of_one_session_are_weaker_proof_than_separate_runs() -> None:
 
 @pytest.mark.parametrize(("better", "worse"), [(1, 1), (2, 0), (9, 4)])
 def test_the_interval_comes_from_the_rate_among_changed_verdicts(better: int, worse: int) -> None:
-    found, told = change(better, worse, 20), [1.0] * better + [0.0] * worse
-    rate = label_rate(Labelled.of(told, told))
-    of = len(told) / (20 + len(told))
+    found, changed_verdicts = change(better, worse, 20), [1.0] * better + [0.0] * worse
+    rate = label_rate(Labelled.of(changed_verdicts, changed_verdicts))
+    of = len(changed_verdicts) / (20 + len(changed_verdicts))
     assert (found.low, found.high) == pytest.approx(((2 * rate.low - 1) * of, (2 * rate.high - 1) * of))
-    assert found.n == 20 + len(told)
+    assert found.n == 20 + len(changed_verdicts)
 
 
 def test_one_changed_verdict_gives_no_interval() -> None:

@@ -112,9 +112,9 @@ class TestCommand:
         assert self.run(results, "--output", "-").stdout == self.run(results).stdout
 
     def test_the_table_lists_the_worst_cases_first(self, tmp_path: Path) -> None:
-        said = self.run(str(written(tmp_path / "r.jsonl", trials_of(MADE))), "--k", "2").stdout
-        assert "trial.trial_correct: all cases" in said
-        assert said.index("change") < said.index("cancel <b>") < said.index("refund")
+        output = self.run(str(written(tmp_path / "r.jsonl", trials_of(MADE))), "--k", "2").stdout
+        assert "trial.trial_correct: all cases" in output
+        assert output.index("change") < output.index("cancel <b>") < output.index("refund")
 
     def test_json_has_two_results_for_each_case_and_for_the_suite(self, tmp_path: Path) -> None:
         file = written(tmp_path / "r.jsonl", trials_of(MADE))
@@ -130,9 +130,9 @@ class TestCommand:
             {**each, "level": "trace", "metric": "task_completion", "session_id": "s", "metadata": {}}
             for each in trials_of({"a": [True, False]})
         ]
-        said = self.run(str(written(tmp_path / "r.jsonl", steps)), "--k", "1")
-        assert "each conversation counts as one case" in said.stderr
-        assert "fewer than 30" in said.stderr
+        result = self.run(str(written(tmp_path / "r.jsonl", steps)), "--k", "1")
+        assert "each conversation counts as one case" in result.stderr
+        assert "fewer than 30" in result.stderr
 
     @pytest.mark.parametrize("k", ["0", "x", "", "1,2000"])
     def test_an_invalid_k_is_an_error(self, tmp_path: Path, k: str) -> None:

@@ -147,12 +147,12 @@ class TestEdges:
         assert (found == []) is passes
 
     @pytest.mark.parametrize(
-        ("names", "said"),
+        ("names", "listed"),
         [("a", "a"), ("abcde", "a, b, c, d, e"), ("abcdefg", "a, b, c, d, e and 2 more")],
     )
-    def test_a_failure_lists_at_most_five_names(self, names: str, said: str) -> None:
+    def test_a_failure_lists_at_most_five_names(self, names: str, listed: str) -> None:
         [sentence] = _failures(_verdict(0.0, 1.0, broken=[*names]), Rules(), 4)
-        assert sentence == f"passed every trial of the baseline and fails every one now: {said}"
+        assert sentence == f"passed every trial of the baseline and fails every one now: {listed}"
 
     def test_without_common_cases_the_only_failure_is_that_nothing_can_be_compared(self) -> None:
         empty = GateVerdict("m", None, [], ["a"] * 9, [], 9, 9)
@@ -256,7 +256,7 @@ class TestCompared:
         assert (found.broken, found.broken + found.doubtful) == (broken, ["kept"])
 
     @pytest.mark.parametrize(
-        ("before", "now", "said"),
+        ("before", "now", "message"),
         [
             (("trial.a", "case"), ("trial.b", "case"), "the baseline counts trial.a by case, this trial.b by case"),
             (
@@ -267,11 +267,11 @@ class TestCompared:
         ],
     )
     def test_comparing_different_metrics_or_units_is_an_error(
-        self, before: tuple[str, Any], now: tuple[str, Any], said: str
+        self, before: tuple[str, Any], now: tuple[str, Any], message: str
     ) -> None:
         with pytest.raises(UserError) as refused:
             compared(CaseTrials(*before, (case("a", 1, 1),)), CaseTrials(*now, (case("a", 1, 1),)), Rules())
-        assert str(refused.value) == said
+        assert str(refused.value) == message
 
     def test_each_failure_is_a_sentence(self) -> None:
         found = _verdict(-0.25, 0.01, missing=[*"abcdef"], undetermined=5, tried=8, broken=["x"])
@@ -307,15 +307,15 @@ class TestEvaluate:
         before = "--baseline", str(tmp_path / "send_it.out")
         assert json.loads((tmp_path / "send_it.out").read_text().splitlines()[0])["metadata"]["case"] == "send"
         assert "baseline: trial.trial_correct" in self.evaluate(tmp_path, "send_it", *before, code=0)
-        said = self.evaluate(tmp_path, "delete_it", *before, code=1)
-        assert "failed: the drop of 1.000 is more than chance explains" in said
-        assert "notice: passed every trial of the baseline and fails every one now" in said
+        output = self.evaluate(tmp_path, "delete_it", *before, code=1)
+        assert "failed: the drop of 1.000 is more than chance explains" in output
+        assert "notice: passed every trial of the baseline and fails every one now" in output
 
     def test_a_failed_baseline_is_in_the_log_junit_and_html(self, tmp_path: Path) -> None:
         self.evaluate(tmp_path, "send_it", code=0)
         before = "--baseline", str(tmp_path / "send_it.out")
-        said = self.evaluate(tmp_path, "delete_it", *before, "--format", "junit", code=1)
-        assert "failed: the drop of 1.000" in said
+        output = self.evaluate(tmp_path, "delete_it", *before, "--format", "junit", code=1)
+        assert "failed: the drop of 1.000" in output
         root = ElementTree.parse(tmp_path / "delete_it.out").getroot()
         [case] = root.findall(".//testcase[@name='baseline']")
         assert "the drop of 1.000" in case.find("failure").attrib["message"]  # type: ignore[union-attr]

@@ -15,8 +15,8 @@ from pandaeval_lab.passk.figures import promotable
 
 
 def case(id_: str, n: int, c: int, unknown: int = 0, kind: str = "capability") -> CaseOutcomes:
-    said = [True] * c + [False] * (n - c) + [None] * unknown
-    return CaseOutcomes(id_, {(str(at), ""): passed for at, passed in enumerate(said)}, kind)
+    outcomes = [True] * c + [False] * (n - c) + [None] * unknown
+    return CaseOutcomes(id_, {(str(at), ""): passed for at, passed in enumerate(outcomes)}, kind)
 
 
 def told(*cases: CaseOutcomes, k: int = 3, least: float = 0.7) -> Any:
@@ -49,6 +49,6 @@ def test_the_command_lists_cases_to_promote(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["cases", "promote", str(results)])
     assert done.exit_code == 0, done.output
     assert any(line.split()[:1] == ["sure"] and line.rstrip().endswith("promote") for line in done.stdout.splitlines())
-    told = CliRunner().invoke(app, ["cases", "promote", str(results), "--format", "json"])
-    rows = [json.loads(line) for line in told.stdout.splitlines()]
+    result = CliRunner().invoke(app, ["cases", "promote", str(results), "--format", "json"])
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(each["case"], each["promote"]) for each in rows] == [("sure", True), ("weak", False)]

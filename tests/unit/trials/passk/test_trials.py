@@ -97,7 +97,7 @@ def test_without_cases_each_conversation_is_a_case_and_its_steps_are_trials() ->
 
 
 @pytest.mark.parametrize(
-    ("results", "asked", "said"),
+    ("results", "asked", "message"),
     [
         ([], {}, "no results"),
         ([step(None, "1", True)], {}, "using_case"),
@@ -107,8 +107,8 @@ def test_without_cases_each_conversation_is_a_case_and_its_steps_are_trials() ->
         ([step("s", "1", True), {**step("s", "1", True), "level": "turn"}], {"metric": "task_completion"}, "level"),
     ],
 )
-def test_results_that_cannot_be_counted_are_an_error(results: list[Any], asked: dict[str, Any], said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_results_that_cannot_be_counted_are_an_error(results: list[Any], asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         trials(results, **asked)
 
 

@@ -48,8 +48,8 @@ class EarlierContent:
 def pack(trace: Trace) -> bytes:
     kept: dict[tuple[Origin, str], None] = {}
     left, is_cut = _MOST_CHARS, False
-    told: list[tuple[Origin, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
-    for who, value in (*received_content(trace), *told):
+    answers: list[tuple[Origin, Any]] = [("told", trace.output), *(("told", turn.assistant) for turn in trace.turns)]
+    for who, value in (*received_content(trace), *answers):
         entry = who, json_text(value) if value else ""
         if not entry[1] or entry in kept:
             continue

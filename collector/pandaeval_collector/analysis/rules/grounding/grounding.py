@@ -85,9 +85,9 @@ def grounding(trace: Trace, earlier: EarlierContent | None = None) -> Grounding 
     if len(stated) + len(called) > MOST_CLAIMS:
         found.notes.append(f"only the first {MOST_CLAIMS} values were checked")
     comparison = TurnComparison(trace, had, [*stated, *numbers])
-    said = _said(trace, earlier, had)
+    own_text = _said(trace, earlier, had)
     for claim in [*stated, *called][:MOST_CLAIMS]:
-        _check(claim, comparison, had, said, found)
+        _check(claim, comparison, had, own_text, found)
     for claim in numbers if found.hidden is None else ():  # durations, and numbers that results contradict
         if not had.has(claim.value):
             _sort_out(claim, comparison, had, found)
@@ -103,13 +103,13 @@ def _said(trace: Trace, earlier: EarlierContent | None, had: KnownContent) -> st
     return fold("\n".join(had.own))
 
 
-def _check(claim: Claim, comparison: TurnComparison, had: KnownContent, said: str, found: Grounding) -> None:
+def _check(claim: Claim, comparison: TurnComparison, had: KnownContent, own_text: str, found: Grounding) -> None:
     """Count a claim as grounded or contradicted by a call, leave it open, or sort it out."""
     if (replaced := comparison.replaced(claim)) is not None:
         found.reject(UngroundedClaim(claim, replaced.known_value))
     elif had.has(claim.value, bool(claim.key)):
         found.check(claim)
-    elif found.hidden is not None or claim.value.text in said:
+    elif found.hidden is not None or claim.value.text in own_text:
         found.hidden = found.hidden or EARLIER_NOT_CAPTURED
         found.open.append(claim)
     else:

@@ -69,14 +69,14 @@ class Task(Answer):
 
 
 def _told(trace: Trace, pack: Pack) -> dict[str, str] | None:
-    said = (trace.turns[0].user or "").strip() if len(trace.turns) == 1 else ""
-    if 0 < len(said) <= _LONGEST:
-        words, last_said = len(said.split()), pack.last_said
+    user_message = (trace.turns[0].user or "").strip() if len(trace.turns) == 1 else ""
+    if 0 < len(user_message) <= _LONGEST:
+        words, last_said = len(user_message.split()), pack.last_said
         if last_said and words < _SELF_CONTAINED:
             answers = elided(one_line(redact(last_said)), _REFERENT)
-            return {"task": f"{redact(said)} (in answer to the agent: {answers})"}
+            return {"task": f"{redact(user_message)} (in answer to the agent: {answers})"}
         if words >= _FEWEST_WORDS:
-            return {"task": redact(said)}
+            return {"task": redact(user_message)}
     return None
 
 
@@ -134,8 +134,8 @@ def user_input(trace: Trace) -> str | None:
 
 
 def _asked(trace: Trace) -> str:
-    said = [turn.user for turn in trace.turns if turn.user and turn.user.strip()]
-    return "\n\n".join(said) or (trace.input or "").strip()
+    user_messages = [turn.user for turn in trace.turns if turn.user and turn.user.strip()]
+    return "\n\n".join(user_messages) or (trace.input or "").strip()
 
 
 def has_answer(trace: Trace) -> bool:

@@ -33,26 +33,30 @@ NOT_KNOWN = 0.74
 
 def outcome(trace: Trace) -> str:
     """Return results, answer and final error of a run for people, redacted, about 2000 characters."""
-    said = [turn.assistant for turn in trace.turns if turn.assistant and turn.assistant.strip()]
-    answer = _short(" / ".join(said) or (trace.output or "").strip() or "(none)", _ANSWER)
+    answers = [turn.assistant for turn in trace.turns if turn.assistant and turn.assistant.strip()]
+    answer = _short(" / ".join(answers) or (trace.output or "").strip() or "(none)", _ANSWER)
     results = _results(trace) or "no tool was called"
     ended = "" if trace.error is None else f" The run ended with an error: {_short(trace.error, _ANSWER)}."
     return elided(f"{results.rstrip('.')}.{ended} The agent answered: {answer}", _OUTCOME)
 
 
 def _results(trace: Trace) -> str:
-    told: list[str] = []
+    result_texts: list[str] = []
     for call in trace.tool_calls:
         if failed(call):
-            told.append(f"{call.name} failed: {call.error or as_text(call.result)}")
+            result_texts.append(f"{call.name} failed: {call.error or as_text(call.result)}")
         else:
-            told.append(f"{call.name}: {as_text(call.result) if call.has_result else '(not captured)'}")
-    told += [
+            result_texts.append(f"{call.name}: {as_text(call.result) if call.has_result else '(not captured)'}")
+    result_texts += [
         f"{span.name} found: {'; '.join(as_text(each) for each in span.documents)}"
         for span in trace.spans
         if span.kind is Kind.RETRIEVAL and span.documents
     ]
-    return _short("; ".join(elided(each, _LONGEST // len(told)) for each in told), _RESULTS) if told else ""
+    return (
+        _short("; ".join(elided(each, _LONGEST // len(result_texts)) for each in result_texts), _RESULTS)
+        if result_texts
+        else ""
+    )
 
 
 def _short(text: str, most: int) -> str:

@@ -134,16 +134,16 @@ def _share(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | No
     if not known:
         return undetermined(reason)
     by_code = [each["call"] for each in verdicts if each["reason"] == _REFUSED]
-    said = [f"{right} of {known} calls had the right arguments."]
+    sentences = [f"{right} of {known} calls had the right arguments."]
     if len(verdicts) < len(trace.tool_calls):
-        said.append(f"Calls {_ranges(sorted(found))} of {len(trace.tool_calls)} were judged.")
+        sentences.append(f"Calls {_ranges(sorted(found))} of {len(trace.tool_calls)} were judged.")
     if known < len(verdicts):
-        said.append(f"Undecided calls: {len(verdicts) - known}.")
+        sentences.append(f"Undecided calls: {len(verdicts) - known}.")
     if by_code:
-        said.append(f"Rejected by the tool: calls {_ranges(by_code)}.")
+        sentences.append(f"Rejected by the tool: calls {_ranges(by_code)}.")
     return Score(
         right / known,
-        " ".join([*said, reason]).strip(),
+        " ".join([*sentences, reason]).strip(),
         {"user_input": asked, "verdicts": verdicts},
         coverage=known / len(trace.tool_calls),
         span_ids=tuple(trace.tool_calls[each["call"] - 1].span_id for each in verdicts if each["verdict"] == "no"),

@@ -60,10 +60,10 @@ def pairs(trace: Trace) -> list[Pair]:
         if not say_something(turn.user, turn.assistant):
             continue
         message, answer = plain(turn.user or ""), plain(turn.assistant or "")
-        names, says = have_topics(message, answer)
+        names, has_content = have_topics(message, answer)
         if names:
             found.append(Pair(message, answer))
-        elif says and (before := _turn_before(trace, place)):
+        elif has_content and (before := _turn_before(trace, place)):
             found.append(Pair(f"{before}\n{message}", answer, True))
     return found
 
@@ -92,7 +92,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         return _without_pairs(trace)
     lacks = [_lack(pair, context) for pair in found]
     known = [pair for pair, lack in zip(found, lacks, strict=True) if not lack]
-    told: list[tuple[Pair, float]] = []
+    scored_pairs: list[tuple[Pair, float]] = []
     can_be_read = False
     for pair in known:
         asked, answered = context.texts.direction(pair.asked), context.texts.direction(pair.answered)
@@ -100,9 +100,9 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
             can_be_read = True
             cosine = topic_similarity(asked, answered)
             if _counts(pair, cosine, context):
-                told.append((pair, cosine))
-    if told:
-        return _score(trace, context, told, len(told) / (len(told) + len(found) - len(known)))
+                scored_pairs.append((pair, cosine))
+    if scored_pairs:
+        return _score(trace, context, scored_pairs, len(scored_pairs) / (len(scored_pairs) + len(found) - len(known)))
     if len(known) < len(found):
         return Unscored(Why.INSUFFICIENT_EVIDENCE, next(filter(None, lacks)))
     if not can_be_read:
@@ -153,9 +153,11 @@ def _counts(pair: Pair, cosine: float, context: TraceContext) -> bool:
     return may_be_off_topic(pair.asked, pair.answered, unlike=_is_sure(cosine, context))
 
 
-def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], coverage: float) -> Score | None:
+def _score(
+    trace: Trace, context: TraceContext, scored_pairs: list[tuple[Pair, float]], coverage: float
+) -> Score | None:
     bands = context.texts.bands
-    score = fsum(cosine for _, cosine in told) / len(told)
+    score = fsum(cosine for _, cosine in scored_pairs) / len(scored_pairs)
     label = SUSPECT if score < context.threshold - _TOLERANCE else None
     if label and answers_with_error(trace):
         return None  # an error in place of an answer; ``response`` reports it
@@ -167,10 +169,10 @@ def _score(trace: Trace, context: TraceContext, told: list[tuple[Pair, float]], 
         if _is_sure(score, context):
             metadata[OFF_TOPIC] = True
     if len(trace.turns) > 1:
-        metadata["turns"] = len(told)
-    if any(pair.with_before for pair, _ in told):
-        metadata["with_turn_before"] = sum(pair.with_before for pair, _ in told)
-    if any(text in context.texts.chunked for pair, _ in told for text in (pair.asked, pair.answered)):
+        metadata["turns"] = len(scored_pairs)
+    if any(pair.with_before for pair, _ in scored_pairs):
+        metadata["with_turn_before"] = sum(pair.with_before for pair, _ in scored_pairs)
+    if any(text in context.texts.chunked for pair, _ in scored_pairs for text in (pair.asked, pair.answered)):
         metadata["note"] = "long text: mean of the embeddings of its parts"
     fails = _is_sure(score, context)
     reason = _reason(score, context)

@@ -19,10 +19,10 @@ _NOTHING = Unscored(Why.INSUFFICIENT_EVIDENCE, "there is no knowledge and no too
 
 
 def _before_asking(view: TurnView, context: TurnContext) -> Finding | None:
-    said = answer_gap(view, context)
-    if said is None and not view.knowledge and not view.has_results:
+    gap = answer_gap(view, context)
+    if gap is None and not view.knowledge and not view.has_results:
         return _NOTHING
-    return said
+    return gap
 
 
 METRIC = judged_rating_metric(
