@@ -45,7 +45,9 @@ _SETTINGS = {
     "PANDAEVAL_JUDGE__API_KEY_ENV": "JUDGE_KEY",
     "PANDAEVAL_JUDGE__DELAY": "500ms",
     "PANDAEVAL_JUDGE__SAMPLE": "0.8",
-    "PANDAEVAL_JUDGE__DAILY_USD": "0.02",
+    # A call reserves more than it costs. With several calls at once, the budget ends before 90 % of it is spent.
+    "PANDAEVAL_JUDGE__CONCURRENCY": "1",
+    "PANDAEVAL_JUDGE__DAILY_USD": "0.03",
     "JUDGE_KEY": "sk-test",
 }
 
@@ -170,15 +172,22 @@ def _settle(made: RunningSystems) -> None:
     collector.until(lambda: _revised(made), "revised")
     # The end of a session creates the last judge jobs.
     collector.until(lambda: collector.at_rest() and not collector.jobs(), "at rest and done with judging", 180)
-    ids = {result["id"] for result in collector.results()}
-    until(lambda: {plain(log["attributes"])["pandaeval.result.id"] for log in made.logs.items("logs")} == ids, "logged")
+    until(lambda: _logged(made.logs) == _ids(collector), "logged")
     for way, prometheus in made.prometheus.items():
-        until(lambda: _counted(prometheus) == _shown(collector) > len(ids), f"counted {way}")  # noqa: B023
+        until(lambda: _counted(prometheus) == _shown(collector) > len(_ids(collector)), f"counted {way}")  # noqa: B023
     time.sleep(3.0)  # some more scrapes, for the last rates
 
 
 def _revised(made: RunningSystems) -> bool:
     return any(result["revision"] > 1 for result in made.results)
+
+
+def _logged(logs: Otelcol) -> set[str]:
+    return {plain(log["attributes"])["pandaeval.result.id"] for log in logs.items("logs")}
+
+
+def _ids(collector: CollectorProcess) -> set[str]:
+    return {result["id"] for result in collector.results()}
 
 
 def _counted(prometheus: Prometheus) -> float:
