@@ -113,7 +113,7 @@ class Attempts:
             if not ends.running:
                 self._ends.pop(job.trace_id, None)
                 for model, is_valid in ends.replies.items():
-                    self._formats.note(model, is_valid)
+                    self._formats.note(model, job.trace_id, is_valid)
         if ends.ended and not ends.running:
             await self._file(ends.ended)
 

@@ -38,7 +38,8 @@ class FormatPauses:
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
         self._until: dict[str, float] = orjson.loads(store.reads.get(PAUSED) or "{}")
-        self._in_vain: dict[str, int] = {}
+        self._in_vain: dict[str, set[bytes]] = {}
+        """Traces without a valid reply, by model, since its last valid reply."""
 
     def paused_until(self, model: str) -> float:
         """Return the end of a model's pause; 0 for now."""
@@ -52,15 +53,22 @@ class FormatPauses:
         self._pause(model, self._store.clock.running())
         return Permit(is_test=True)
 
-    def note(self, model: str, is_valid: bool) -> None:
+    def note(self, model: str, trace_id: bytes, is_valid: bool) -> None:
         """Record whether any reply about a trace was valid."""
-        self._in_vain[model] = 0 if is_valid else self._in_vain.get(model, 0) + 1
-        if is_valid and self._until.pop(model, None) is not None:
-            _log.info("the judge %s gives valid replies again", model)
-            self._keep()
-        if self._in_vain[model] >= MOST_TRACES and model not in self._until:
+        if is_valid:
+            self._in_vain.pop(model, None)
+            self._end_pause(model)
+            return
+        in_vain = self._in_vain.setdefault(model, set())
+        in_vain.add(trace_id)
+        if len(in_vain) >= MOST_TRACES and model not in self._until:
             _log.warning("%s", cause(model))
             self._pause(model, self._store.clock.running())
+
+    def _end_pause(self, model: str) -> None:
+        if self._until.pop(model, None) is not None:
+            _log.info("the judge %s gives valid replies again", model)
+            self._keep()
 
     def _pause(self, model: str, now: float) -> None:
         self._until[model] = now + PAUSE_S

@@ -100,16 +100,26 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
+def test_several_parts_of_a_trace_without_valid_replies_count_once(store: Store) -> None:
+    pauses = FormatPauses(store)
+    for _ in range(3):
+        pauses.note(MODEL, b"a", False)
+    pauses.note(MODEL, b"b", False)
+    assert not pauses.paused_until(MODEL)
+    pauses.note(MODEL, b"c", False)
+    assert pauses.paused_until(MODEL)
+
+
 def test_a_pause_survives_a_restart_and_one_valid_reply_ends_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(type(store.clock), "running", lambda self: now)
     pauses = FormatPauses(store)
-    for _ in range(2):
-        pauses.note(MODEL, False)
+    for trace_id in (b"a", b"b"):
+        pauses.note(MODEL, trace_id, False)
     assert not pauses.paused_until(MODEL)
-    pauses.note(MODEL, True)
-    for _ in range(3):
-        pauses.note(MODEL, False)
+    pauses.note(MODEL, b"c", True)
+    for trace_id in (b"a", b"b", b"c"):
+        pauses.note(MODEL, trace_id, False)
     assert pauses.permit(MODEL).until == now + PAUSE_S
     store.put("barrier", "").result()
     again = FormatPauses(store)
@@ -117,7 +127,7 @@ def test_a_pause_survives_a_restart_and_one_valid_reply_ends_it(store: Store, mo
     now += PAUSE_S + 1
     assert again.permit(MODEL).is_test
     assert again.permit(MODEL).until, "only one test call"
-    again.note(MODEL, True)
+    again.note(MODEL, b"d", True)
     store.put("barrier", "").result()
     assert not again.permit(MODEL).until
     assert not FormatPauses(store).permit(MODEL).until
