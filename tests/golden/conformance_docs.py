@@ -210,11 +210,11 @@ during scripted sessions. PandaEval read facts from these recordings, and we com
 facts are **input**, **output**, **calls** of tools with **arguments** and **results**, **tools** with **parameters**,
 **model**, **tokens**, **session**, **agent**, **errors** and **reasoning**.
 
-Each item names a framework and its telemetry. The words in italics are the facts that are missing in the spans, or that
-PandaEval does not read correctly. PandaEval reads all other facts in every session. The [full
-matrix](../internals/instrumentations.md) lists older releases, settings that record no content, and the reasons for
-missing facts. Many instrumentations capture message content only after you set an environment variable. The collector's
-log names this variable.
+Each item names a framework and its telemetry. *Its own* means that the framework itself creates the spans. The words in
+italics are the facts that are missing in the spans, or that PandaEval does not read correctly (*none*: no fact).
+PandaEval reads all other facts in every session. The [full matrix](../internals/instrumentations.md) lists older
+releases, settings that record no content, and the reasons for missing facts. Many instrumentations capture message
+content only after you set an environment variable. The collector's log names this variable.
 
 PandaEval also supports any other framework whose spans follow OpenTelemetry's GenAI conventions. To check your own
 traces, save them to a file and run `pandaeval inspect` with this file. To support another framework, add a
@@ -236,10 +236,10 @@ arguments, failing tools and refused requests. PandaEval read facts from the spa
 scripts. The facts are input, output, calls, arguments, results, tools, parameters, model, tokens, session, agent,
 errors and reasoning. Some recordings are in `tests/golden/captures`.
 
-The column *not in the spans* lists facts that the instrumentation does not record. PandaEval reads the facts in the
-last column incorrectly or not at all. "Tools 11/12" means that PandaEval reads the tools correctly in 11 of the 12
-sessions whose spans contain tools. PandaEval reads all other facts
-correctly in every session.
+*Its own* means that the framework itself creates the spans. The column *not in the spans* lists facts that the
+instrumentation does not record. PandaEval reads the facts in the last column incorrectly or not at all. "Tools 11/12"
+means that PandaEval reads the tools correctly in 11 of the 12 sessions whose spans contain tools. PandaEval reads all
+other facts correctly in every session.
 """
 
 _TAIL = """

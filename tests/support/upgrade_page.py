@@ -19,11 +19,12 @@ _HEAD = f"""\
    `pandaeval config check FILE`.
 2. Let version 0.1 run until the metric `pandaeval_queue_size` is 0, then stop version 0.1. Version 0.2 cannot open the
    store of version 0.1.
-3. If you need the spans in this store, export them with version 0.1. `pandaeval evaluate` reads the exported file.
+3. If you need the spans in this store, set `PANDAEVAL_DATA` to the data directory, and export the spans with version
+   0.1. `pandaeval evaluate` reads the exported file.
 
    ```bash
    python -c "import sqlite3, sys; [print(*row) for row in sqlite3.connect(sys.argv[1]).execute('{_TRACES}')]" \\
-     "$PANDAEVAL_DATA/pandaeval.db" | while read -r id; do pandaeval spans "$id"; done > spans.pb
+     "${{PANDAEVAL_DATA:?}}/pandaeval.db" | while read -r id; do pandaeval spans "$id"; done > spans.pb
    ```
 
 4. Start version 0.2 with an empty `store.path`.

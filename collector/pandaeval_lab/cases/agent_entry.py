@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import model_validator
@@ -38,6 +39,11 @@ class AgentEntry(CasePart):
         if (self.python is None) == (self.url is None):
             raise ValueError("write exactly one of python and url")
         return self
+
+    @property
+    def place(self) -> str:
+        """The address without user, password and query, for messages. An invalid address is valid here."""
+        return re.sub(r"^(\w+://)[^/?#]*@", r"\1", self.url or "").partition("?")[0]
 
     @property
     def is_remote(self) -> bool:

@@ -97,8 +97,8 @@ def run(options: CaseRunOptions) -> None:
     collector for the spans. If the agent is an address, this collector listens on server.grpc and server.http (4327,
     4328). If you press Ctrl-C, the command grades the finished attempts.
 
-    Exit code 1: a regression case or a scenario fails most of its trials or has only unscored trials, a gate fails, or
-    no attempt finishes. Exit code 2: no attempt can be graded.
+    Exit code 1: a regression case fails most of its trials or has only unscored trials, a gate fails, or no attempt
+    finishes. Exit code 2: no attempt can be graded.
     """
     modules = config_with_trials(options.config).metrics.modules
     suite = chosen(read_suites(case_files(options.files), modules), options)
@@ -125,9 +125,9 @@ class CaseRun:
         name = agent if agent is None or isinstance(agent, str) else _OBJECT
         names = {case.id: _agent(name, suite, case) for case in suite.cases}
         self.entries = {each: entry_of(each, suite) for each in names.values()}
-        for each, entry in self.entries.items():
+        for entry in self.entries.values():
             if entry.url and (why := unreachable(entry.url)):
-                raise UserError(f"--agent {each} cannot be reached ({why}): start it first")
+                raise UserError(f"the agent {entry.place} cannot be reached ({why}): start it first")
         try:
             folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()  # said now, not when all attempts are made

@@ -100,8 +100,8 @@ def next_(
 ) -> None:
     """Draw judged runs for people to label.
 
-    Half of the drawn runs are random, and the others are close to the judge's threshold. The command hides the judge's
-    verdicts, so that they do not influence you."""
+    The draw is random, and prefers runs close to the judge's threshold. The command hides the judge's verdicts, so
+    that they do not influence you."""
     with opened_store(settings) as connection:
         key = metric_to_label(connection, metric, names_of(settings))
         connection.execute("BEGIN IMMEDIATE")

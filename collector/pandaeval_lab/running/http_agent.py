@@ -54,7 +54,7 @@ def _template(entry: AgentEntry, url: str) -> Any:
 
 async def _posted(client: httpx.AsyncClient, url: str, body: Any, entry: AgentEntry, context: RunContext) -> AgentReply:
     """Post a request and read the reply. Raises :class:`AgentError`."""
-    place = httpx.URL(url).copy_with(userinfo=b"", query=None)  # without secrets
+    place = entry.place
     headers: dict[str, str] = {}
     TraceContextTextMapPropagator().inject(headers)
     W3CBaggagePropagator().inject(headers)
@@ -75,7 +75,7 @@ async def _posted(client: httpx.AsyncClient, url: str, body: Any, entry: AgentEn
     raise AgentError(f"{shown}; answer {cure}")
 
 
-async def _body(response: httpx.Response, place: httpx.URL) -> str:
+async def _body(response: httpx.Response, place: str) -> str:
     body = bytearray()
     async for piece in response.aiter_bytes():
         body += piece

@@ -39,7 +39,7 @@ class Costs(BaseModel):
 
 
 def cost_routes(app: FastAPI, reads: Reads) -> None:
-    @reads.operation(app, "/costs", "Cost of runs and verdicts by agent, user, session or day")
+    @reads.operation(app, "/costs", "Cost of runs and verdicts by agent, user, session or day; by default, of 7 days")
     def costs(wanted: Filters, window: Window = "7d", by: By = "agent", limit: Most = 100) -> Costs:
         rows = read_costs(reads.finder, limited_to_window(wanted, window, int(time.time() * 1e3)), by, limit)
         names = CostRow.model_fields
