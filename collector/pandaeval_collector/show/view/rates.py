@@ -63,9 +63,14 @@ class OutcomeCounts:
         return self.passed + self.failed
 
     @property
+    def counts_only_failures(self) -> bool:
+        """Whether scores without a failure have no verdict, as for metrics that are evidence only of failures."""
+        return self.failed > 0 == self.passed and self.scored > self.judged + self.open
+
+    @property
     def share(self) -> float | None:
         """The passed share 0..1, or ``None``."""
-        return self.passed / self.judged if self.judged else None
+        return self.passed / self.judged if self.judged and not self.counts_only_failures else None
 
     @property
     def open(self) -> int:
@@ -109,7 +114,9 @@ class OutcomeCounts:
     def text(self) -> str:
         """Return ``0.750 passed of 4 (1 failed); unscored: no_content 2``, or :attr:`decided`."""
         text = "no verdicts"
-        if self.judged:
+        if self.counts_only_failures:
+            text = f"{self.failed} of {self.scored} failed"
+        elif self.judged:
             text = f"{number(self.share, '.3f')} passed of {self.judged} ({self.failed} failed)"
         if self.open:
             text = f"{self.decided} ({self.failed} failed)"

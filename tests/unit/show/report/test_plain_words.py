@@ -176,3 +176,10 @@ def test_the_share_of_correct_sessions_comes_first_with_its_interval() -> None:
 
 def test_the_headline_uses_the_singular_for_one_run() -> None:
     assert OutcomeCounts(scored=1, passed=1).handled("run") == "1 of 1 run was handled correctly: 100% (21% to 100%)"
+
+
+def test_a_metric_that_counts_only_failures_shows_no_pass_rate() -> None:
+    counts = OutcomeCounts(scored=100, failed=4)
+    assert (counts.text, counts.share) == ("4 of 100 failed", None)
+    assert OutcomeCounts(scored=4, failed=4).text == "0.000 passed of 4 (4 failed)"
+    assert OutcomeCounts(scored=6, failed=4, unclear=2).share == 0
