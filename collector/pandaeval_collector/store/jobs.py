@@ -54,10 +54,14 @@ class Jobs(StoreTable):
 
     @written
     def release_all(self, connection: sqlite3.Connection) -> int:
-        """Make leased jobs due at a start, and limit postponements to a day. Returns the number of leases."""
+        """Make leased jobs due at a start, and limit postponements to a day. Returns the number of leases.
+
+        An attempt that a crash of the collector interrupted does not count.
+        """
         longest = self._clock.running() + _DAY_S
         connection.execute("UPDATE jobs SET due_at = ? WHERE state = 'due' AND due_at > ?", (longest, longest))
-        return connection.execute("UPDATE jobs SET state = 'due' WHERE state = 'leased'").rowcount
+        released = "UPDATE jobs SET state = 'due', attempts = attempts - 1 WHERE state = 'leased'"
+        return connection.execute(released).rowcount
 
     def counts(self) -> dict[str, int]:
         return dict(self._rows("SELECT state, count(*) FROM jobs GROUP BY state"))

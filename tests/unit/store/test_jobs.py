@@ -140,6 +140,14 @@ def test_after_a_restart_leased_jobs_are_due_and_reservations_are_spent(tmp_path
     second.close()
 
 
+def test_an_attempt_interrupted_by_a_crash_does_not_count(store: Store) -> None:
+    _add(store, _job())
+    for _ in range(9):
+        [job] = store.jobs.lease(time.time() + 1, 1).result()
+        assert job.attempts == 1
+        assert store.jobs.release_all().result() == 1
+
+
 def test_a_day_costs_no_more_than_its_budget(store: Store) -> None:
     taken = [usd for usd in (0.4, 0.4, 0.4, 0.1) if store.spending.reserve(usd, 1.0, NOW).result()]
     assert taken == [0.4, 0.4, 0.1]
