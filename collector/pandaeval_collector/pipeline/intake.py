@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -28,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 _ON_LOOP = 5_000
 """Items split on the event loop: about 50 ms at worst."""
+
+_LATE = "late: the trace was scored for good (late.window), or is full (close.max_spans, close.max_bytes)"
 
 
 class Intake:
@@ -67,14 +70,14 @@ class Intake:
         submitted = [submission.submitted for submission in good]
         endings = [trace.session_id for trace in submitted if trace.session_end and trace.session_id]
         splits = {SPANS: [submission.spans for submission in good], LOGS: [submission.logs for submission in good]}
-        any_late = await self._keep(splits, _last_words(submitted), endings) > 0
+        late = await self._keep(splits, _last_words(submitted), endings)
         for submission in taken:
             if submission.problem:
                 self._count_rejected(SPANS, submission.spans)
                 self._count_rejected(LOGS, submission.logs)
         for trace in submitted:
             self._end(trace)
-        return [submission.problem or (self._too_late(submission) if any_late else "") for submission in taken]
+        return [each.problem or (_LATE if late[each.submitted.trace_id] else "") for each in taken]
 
     def _count_rejected(self, instrument: str, split: Split) -> None:
         self._telemetry.add(instrument, "decoded", split.decoded)
@@ -156,7 +159,7 @@ class Intake:
             raise Dense("it would hold up the event loop") from error
         except MalformedOtlpError as error:
             raise Malformed(str(error)) from error
-        late = await self._keep({instrument: [split]})
+        late = (await self._keep({instrument: [split]})).total()
         messages = [split.message] if split.rejected else []
         if late:
             messages.append(f"{late} came after their trace was scored for good (late.window, close.max_spans)")
@@ -168,7 +171,8 @@ class Intake:
         words: Mapping[bytes, CompletedTrace] = MappingProxyType({}),
         endings: Sequence[str] = (),
         read: Sequence[Consumed] = (),
-    ) -> int:
+    ) -> Counter[bytes]:
+        """Return the number of late items, by trace."""
         failpoints.reach("after_decode")
         groups = [
             FragmentGroup(name, [part for each in some for part in each.fragments]) for name, some in splits.items()
@@ -178,15 +182,7 @@ class Intake:
             for split in some:
                 count_in_no_fragment(self._telemetry, instrument, split)
         failpoints.reach_soon("after_ack")
-        return sum(group.late for group in groups)
-
-    def _too_late(self, taken: _TakenApart) -> str:
-        trace_id = taken.submitted.trace_id
-        decided = None if self._traces.knows(trace_id) else self._store.decided([trace_id]).get(trace_id)
-        if decided is None or not self._traces.is_final(decided):
-            return ""
-        items = [item for split in (taken.spans, taken.logs) for fragment in split.fragments for item in fragment.items]
-        return "late: the trace was scored for good" if any(item.id not in decided.known for item in items) else ""
+        return sum((group.late for group in groups), Counter())
 
 
 def _last_words(submitted: Sequence[CompletedTrace]) -> dict[bytes, CompletedTrace]:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -34,15 +35,15 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class FragmentGroup:
-    """Fragments of spans or of logs. ``wanted``: to be stored. ``known``, ``late``: numbers of duplicates and late
-    items.
+    """Fragments of spans or of logs. ``wanted``: to be stored. ``known``: number of duplicates. ``late``: number of
+    late items, by trace.
     """
 
     instrument: str
     fragments: Sequence[Fragment]
     wanted: list[tuple[Fragment, Chunk]] = field(default_factory=list)
     known: int = 0
-    late: int = 0
+    late: Counter[bytes] = field(default_factory=Counter)
 
 
 class Keeper:
@@ -145,7 +146,7 @@ class Keeper:
                     new = sum(1 for item in fragment.items if item.id not in decided.known)
                     if not new or self._traces.is_final(decided):
                         group.known += len(fragment.items) - new
-                        group.late += new
+                        group.late[fragment.trace_id] += new
                         continue
                 word = words.get(fragment.trace_id)
                 chunk = Chunk(
@@ -163,7 +164,7 @@ class Keeper:
     async def _assemble(
         self, group: FragmentGroup, remembered: dict[bytes, Decided], meanwhile: Container[bytes]
     ) -> None:
-        count_kept(self._telemetry, group.instrument, 0, group.known, group.late)
+        count_kept(self._telemetry, group.instrument, 0, group.known, group.late.total())
         useless: list[int] = []
         async for some in _slices(group.wanted):
             now = self._clock()
@@ -174,11 +175,12 @@ class Keeper:
                     decided = self._store.decided([fragment.trace_id]).get(fragment.trace_id)
                 added = self._traces.add(fragment.trace_id, fragment.items, chunk.id, len(chunk.data), now, decided)
                 stored, known, late = stored + added.stored, known + added.duplicate, late + added.late
+                if added.late:
+                    group.late[fragment.trace_id] += added.late
                 if added.late or (not added.stored and fragment.trace_id not in self._traces):
                     useless.append(chunk.id)
             # Without a pause, so that the counts balance at any time.
             count_kept(self._telemetry, group.instrument, stored, known, late)
-            group.late += late
         if useless:
             self._store.discard(useless)
 

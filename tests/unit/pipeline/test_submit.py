@@ -118,6 +118,15 @@ class TestRejections:
             assert reasons[0].startswith("late")
             assert reasons[1] == ""
 
+    async def test_spans_of_a_full_trace_are_rejected_as_late_before_its_decision(self, tmp_path: Path) -> None:
+        trace, other = made(2)
+        early = MadeTrace(trace.trace_id, trace.session, trace.service, trace.spans[:2])
+        async with RunningPipeline(tmp_path, Timing(CloseRules(max_spans=2), upkeep=1e9)) as line:
+            assert await line.pipeline.submit([submitted(early, fragment=True)]) == [""]
+            reasons = await line.pipeline.submit([submitted(trace, fragment=True), submitted(other)])
+            assert reasons[0].startswith("late")
+            assert reasons[1] == ""
+
     async def test_the_collectors_own_output_is_ignored(self, tmp_path: Path) -> None:
         (trace,) = made(1)
         request = output_about([trace]).traces
