@@ -57,7 +57,7 @@ def build() -> dashboard.Dashboard:
             ("At a glance", _numbers()),
             ("Scores by metric", (_means(), _passing(), _distribution())),
             ("Agents", (_worst(), _by_agent())),
-            ("What goes wrong", (_failures(), _gravest())),
+            ("Failures", (_failures(), _gravest())),
             ("Not scored, and changed", (_unscored(), _revised())),
         ],
         failed("trace"),
@@ -131,22 +131,23 @@ def _measured() -> Panel:
     columns = {
         "results": kept(f"round({_ALL})", _ALL, SERVICE),
         "scored": _count(SCORED),
-        "content": _not_captured(),
+        "no content": _not_captured(),
         "sessions": _count('pandaeval_level="session"'),
         "judged": _count(f'gen_ai_evaluation_name=~"{JUDGED}"'),
         "failed evaluations": _count(f'pandaeval_why=~"{FAILED}"'),
     }
     panel = listing(
         "What is measured, per service",
-        "An agent without bad scores is good only if it was scored. content: share of runs without a failure whose "
-        "answer is unknown, because the instrumentation does not capture it. sessions: 0 if no span names a session, "
-        "or no session has closed yet. judged: 0 if no judge is configured. failed evaluations: the judge, not the "
-        "agent, failed. The collector's log names the fix for each problem.",
+        "A service without bad scores can be unmeasured. Numbers count results, also results without a score. no "
+        "content: share of runs without a failure whose answer is unknown, because the instrumentation does not "
+        "capture it. sessions: results about sessions; 0 if no span names a session, or none has closed yet. judged: "
+        "results of judged metrics; 0 if no judge is configured. failed evaluations: the judge or a metric failed. The "
+        "collector's log names the fix for each problem.",
         {SERVICE: "service"},
         columns,
         width=14,
     )
-    coloured(panel, "content", [(0, GOOD), (0.2, WARN), (0.9, BAD)], "percentunit", {"1": "no content captured"})
+    coloured(panel, "no content", [(0, GOOD), (0.2, WARN), (0.9, BAD)], "percentunit", {"1": "no content captured"})
     coloured(panel, "scored", [(1, GOOD)], words={"0": "nothing"})
     coloured(panel, "sessions", [(1, GOOD)], words={"0": "no session id"})
     coloured(panel, "judged", [(1, GOOD)], words={"0": "no judge"})
@@ -189,15 +190,16 @@ def _numbers() -> list[Panel]:
     agents = f"count({in_range(EVALUATIONS + chosen(), AGENT)})"
     bad = ((0, GOOD), (0.1, WARN), (0.3, BAD))
     return [
-        number("Passed", "Share of results at or above their threshold.", kept(f"{passed} / {decided}", decided),
+        number("Passed", "Passed share of the passed and failed results. Assumed results count as passed.",
+               kept(f"{passed} / {decided}", decided),
                "percentunit", steps=((0, BAD), (0.8, WARN), (0.95, GOOD))),
-        number("Failed results", "Results below their threshold.", f"round({failing} or 0 * {everything})"),
-        number("Unscored", "Share of results for which no score could be computed.",
+        number("Failed results", "Number of failed results.", f"round({failing} or 0 * {everything})"),
+        number("Unscored", "Share of results without a score. Includes results that are not in the judge's sample.",
                kept(f"({unscored} or 0 * {everything}) / {everything}", everything), "percentunit", steps=bad),
         number("Scores of at most 0.5", "Share of all scores.", kept(f"{low} / {scores}", scores), "percentunit",
                steps=bad),
-        number("Agents", "Agents with results.", agents),
-        number("Sessions scored", "Closed sessions with a score of agent_reliability.", f"round({sessions})"),
+        number("Agents", "Number of agents with results.", agents),
+        number("Sessions scored", "Number of closed sessions with a score of agent_reliability.", f"round({sessions})"),
     ]  # fmt: skip
 
 
@@ -216,7 +218,7 @@ def _passing() -> Panel:
     labels = chosen('gen_ai_evaluation_name=~"$metric"', DECIDED)
     return graph(
         "Passed and failed",
-        "Passed and failed results, by metric.",
+        "Number of passed and failed results, by metric. Assumed results count as passed.",
         {"{{gen_ai_evaluation_name}} passed: {{pandaeval_passed}}": per_bar(EVALUATIONS + labels, f"{NAME}, {PASSED}")},
         stacked=True,
     )
@@ -268,8 +270,8 @@ def _failures() -> Panel:
 def _gravest() -> Panel:
     by_cause, all_ = (in_range(_FAILURES, by) for by in (f"{_SEVERITY}, {_LABEL}, {AGENT}", ""))
     return listing(
-        "Most frequent",
-        "Failures, by agent.",
+        "Most frequent failures",
+        "Number of failures in the shown time, by label and agent.",
         {_SEVERITY: "severity", _LABEL: "what went wrong", AGENT: "agent"},
         {"failures": kept(f"topk(15, round({by_cause}) > 0)", all_)},
         width=10,

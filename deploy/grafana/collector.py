@@ -20,11 +20,11 @@ def build() -> dashboard.Dashboard:
         [choice("instance", "Collector", "label_values(pandaeval_accounting_residual, instance)")],
         [
             ("At a glance", _numbers()),
-            ("What came in", (_spans(), _logs(), _requests())),
-            ("What became of it", (_traces(), _open(), _lag())),
-            ("What went out", (_sent(), _state(), _queues())),
+            ("Input", (_spans(), _logs(), _requests())),
+            ("Traces", (_traces(), _open(), _lag())),
+            ("Output", (_sent(), _state(), _queues())),
             ("The machine", (_memory(), _store(), _disk_errors())),
-            ("The log", (_log_lag(), _log_silence(), _log_lost())),
+            ("Kafka", (_log_lag(), _log_silence(), _log_lost())),
         ],
     )
 
@@ -32,16 +32,18 @@ def build() -> dashboard.Dashboard:
 def _numbers() -> list[Panel]:
     dropped = f'sum(pandaeval_exporter_items_total{_ON[:-1]}, pandaeval_outcome="dropped"}}) or vector(0)'
     return [
-        number("Collectors", "That report.", f"count(pandaeval_accounting_residual{_ON})", width=4),
+        number("Collectors", "Number of collectors that send metrics.",
+               f"count(pandaeval_accounting_residual{_ON})", width=4),
         number("Unaccounted for", "Spans and log records that no counter includes. If it is not 0, there is a bug.",
                f"sum(pandaeval_accounting_residual{_ON})", steps=((-1e9, BAD), (0, GOOD), (1, BAD))),
-        number("Spans per second", "Decoded.",
+        number("Spans per second", "Decoded spans, including duplicates and rejected spans.",
                f'sum(rate(pandaeval_spans_total{_ON[:-1]}, pandaeval_outcome="decoded"}}[$__rate_interval]))'),
         number("Lag", "Time for which the oldest complete trace has waited for its score.",
                f"max(pandaeval_lag_seconds{_ON})", "s", steps=((0, GOOD), (10, WARN), (60, BAD))),
-        number("Results not delivered", "Dropped since the start: refused by the sink, or too old.", dropped,
+        number("Results not delivered", "Dropped since the start: refused by a sink, too old, or too many.", dropped,
                steps=((0, GOOD), (1, BAD))),
-        number("Memory", "Resident, the largest.", f"max(pandaeval_memory_bytes{_ON})", "bytes"),
+        number("Memory", "Largest resident memory of a main process, without its helper processes.",
+               f"max(pandaeval_memory_bytes{_ON})", "bytes"),
     ]  # fmt: skip
 
 
@@ -53,7 +55,7 @@ def _fates(title: str, text: str, counter: str, by: str = _FATE, legend: str = "
 def _spans() -> Panel:
     return _fates(
         "Spans by outcome",
-        "decoded = stored + duplicate + own_output + rejected + ignored + label.",
+        "decoded = stored + duplicate + own_output + rejected + ignored.",
         "pandaeval_spans_total",
     )
 
@@ -65,7 +67,7 @@ def _logs() -> Panel:
 def _requests() -> Panel:
     return _fates(
         "Requests by outcome and protocol",
-        "Senders keep refused data and try again.",
+        "Senders repeat overloaded and draining requests. They usually drop malformed requests.",
         "pandaeval_requests_total",
     )
 
@@ -73,15 +75,15 @@ def _requests() -> Panel:
 def _traces() -> Panel:
     return _fates(
         "Completed traces by reason",
-        "explicit: the processor said so. root_ended: quiet after the root. idle: no root for long. The caps: max_age, "
-        "span_limit, memory.",
+        "explicit: the span processor reported the end. root_ended: the root span ended, and no span followed. idle: "
+        "no span arrived for a long time, without a root span. max_age, span_limit, memory: a limit was reached.",
         "pandaeval_traces_total",
     )
 
 
 def _open() -> Panel:
-    return graph("Open traces", "Not decided yet.", {"{{instance}}": f"sum by (instance) (pandaeval_traces_open{_ON})"},
-                 width=8)  # fmt: skip
+    return graph("Open traces", "Traces that are incomplete, or that wait for their scores.",
+                 {"{{instance}}": f"sum by (instance) (pandaeval_traces_open{_ON})"}, width=8)  # fmt: skip
 
 
 def _lag() -> Panel:
@@ -112,7 +114,7 @@ def _queues() -> Panel:
     size = f"sum by (pandaeval_queue) (pandaeval_queue_size{_ON})"
     return graph(
         "Queues",
-        "store: writes in progress. judge: jobs. outbox: results that wait for a sink.",
+        "store: writes in progress. judge: jobs that wait or run. outbox: results that wait for a sink.",
         {"{{pandaeval_queue}}": size},
         width=8,
     )
@@ -120,12 +122,13 @@ def _queues() -> Panel:
 
 def _memory() -> Panel:
     resident = f"max by (instance) (pandaeval_memory_bytes{_ON})"
-    return graph("Memory", "Resident memory, without the judge process.", {"{{instance}}": resident}, "bytes", width=8)
+    text = "Resident memory of the main process, without its helper processes."
+    return graph("Memory", text, {"{{instance}}": resident}, "bytes", width=8)
 
 
 def _store() -> Panel:
     size = f"max by (instance) (pandaeval_store_size_bytes{_ON})"
-    text = "Used bytes. From 70 % of store.max_bytes, old results are deleted earlier. At 100 %, spans are refused."
+    text = "Used bytes. From 70 % of store.max_bytes, old data are deleted earlier. At 100 %, spans are refused."
     return graph("Store", text, {"{{instance}}": size}, "bytes", width=8)
 
 
@@ -133,7 +136,8 @@ def _disk_errors() -> Panel:
     errors = f"sum by (instance, pandaeval_outcome) (pandaeval_store_errors_total{_ON})"
     return graph(
         "Disk errors since the start",
-        "refused: senders try again. retried: the data were written later. put_aside: a damaged file was renamed.",
+        "refused: the disk failed or the store was full, and senders try again. retried: the data were written later. "
+        "left: the next start repeats the work. put_aside: a damaged file was renamed.",
         {"{{instance}} {{pandaeval_outcome}}": errors},
         width=8,
     )

@@ -38,7 +38,7 @@ _LOKI = {
     "trace_id": "trace",
     "pandaeval_url": "page",
 }
-"""Headings by what a field is called in the answer, in the order of the columns."""
+"""Headings by the name of the field in the answer, in the order of the columns."""
 
 
 class _Asked(variants.Dataquery):
@@ -78,7 +78,7 @@ def _row(kind: str, level: str) -> dashboard.Row:
 
 
 def _columns(panel: table.Panel, kind: str) -> None:
-    if kind == "loki":  # what is known of a record comes as one field
+    if kind == "loki":  # the attributes of a record are in a single field
         extracted: dict[str, Any] = {"source": "labels", "format": "json", "replace": True, "keepTime": True}
         panel.with_transformation(model.DataTransformerConfig(id_val="extractFields", options=extracted))
     headings = {"tempo": _TEMPO, "loki": _LOKI}.get(kind)

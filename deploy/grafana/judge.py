@@ -46,7 +46,7 @@ def _numbers() -> list[Panel]:
                steps=((0, GOOD), (0.8, WARN), (0.95, BAD))),
         number("Cost of a judged result", "Mean cost in the shown time.", f"{in_range(_COST, '')} / {judged}",
                "currencyUSD"),
-        number("Failed evaluations", "The judge failed, not the agent: error, timeout, no valid verdict.",
+        number("Failed evaluations", "The judge or a metric failed, not the agent. Without results about sessions.",
                f"round({failed} or 0 * {in_range(_RESULTS, '')})", steps=((0, GOOD), (1, BAD))),
         number("From memory", "Share of answers that came from an earlier call, without cost.",
                f"({kept} or 0 * {asked}) / {asked}", "percentunit"),
@@ -110,8 +110,8 @@ def _queue() -> Panel:
 def _outcomes() -> Panel:
     return graph(
         "Judged results by outcome and reason of a missing score",
-        "over_budget: the daily budget is used up. not_sampled: not in the sample. injection_suspected: the trace "
-        "contains instructions for the judge.",
+        "Results about runs, not about sessions. over_budget: the daily budget is used up, or the judge was too slow. "
+        "not_sampled: not in the sample. injection_suspected: the trace contains instructions for the judge.",
         {"{{pandaeval_outcome}} {{pandaeval_why}}": per_bar(_RESULTS, f"{OUTCOME}, {WHY}")},
         stacked=True,
     )
@@ -141,7 +141,7 @@ def _sampled() -> Panel:
     over = f'sum(rate({_RESULTS[:-1]}, pandaeval_why="over_budget"}}[$__rate_interval]))'
     return graph(
         "Share of results that were not judged",
-        "Not in the sample (judge.sample), or the daily budget was used up.",
+        "Results about runs: not in the sample (judge.sample), or the budget was used up, or the judge was too slow.",
         {"not sampled": f"({without} or 0 * {whole}) / ({whole} > 0)",
          "over budget": f"({over} or 0 * {whole}) / ({whole} > 0)"},
         "percentunit",

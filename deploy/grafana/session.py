@@ -55,11 +55,12 @@ def _numbers() -> list[Panel]:
     total = in_range(f"{SCORE}_sum{_RELIABILITY}", "")
     steps = ((0, BAD), (0.5, WARN), (0.7, GOOD))
     return [
-        number("Sessions scored", "Closed sessions with a score of agent_reliability.", f"round({count})", width=8),
-        number("Mean reliability", "1: no trace was risky.", kept(f"{total} / ({count} > 0)", count), width=8,
-               steps=steps),
-        number("Unreliable", "Share of sessions at or below 0.5.", below_half(_RELIABILITY, ""), "percentunit",
-               width=8, steps=((0, GOOD), (0.05, WARN), (0.2, BAD))),
+        number("Sessions scored", "Number of closed sessions with a score of agent_reliability.", f"round({count})",
+               width=8),
+        number("Mean reliability", "1: no signal was risky. This does not show that tasks succeeded.",
+               kept(f"{total} / ({count} > 0)", count), width=8, steps=steps),
+        number("Unreliable", "Share of sessions with a score of at most 0.5.", below_half(_RELIABILITY, ""),
+               "percentunit", width=8, steps=((0, GOOD), (0.05, WARN), (0.2, BAD))),
     ]  # fmt: skip
 
 
@@ -105,8 +106,8 @@ def _steadiness() -> tuple[Panel, Panel]:
 def _traces() -> Panel:
     return heat(
         "Signals of traces (risk = 1 - score)",
-        "The inputs of session scores: confidence, coherence, loops, tool choice. The worst traces decide the risk of "
-        "a session. The dots are exemplars: click one to open its trace.",
+        "Scores from which session scores are computed. By default, coherence and loop_detection lower a session score "
+        "only if they fail. The dots are exemplars: click one to open its trace.",
         buckets(SCORE, _SIGNALS),
     )
 
@@ -117,7 +118,7 @@ def _risk() -> Panel:
     whole = f"sum by ({NAME}) (rate({SCORE}_count{_SIGNALS}[$__rate_interval]))"
     return graph(
         "Share of traces with a risk of 0.5 or more, by signal",
-        "These traces lower the score of their session.",
+        "By default, coherence and loop_detection lower the score of a session only if they fail.",
         {"{{gen_ai_evaluation_name}}": kept(f"{rate} / ({whole} > 0)", in_range(f"{SCORE}_count{_SIGNALS}", ""))},
         "percentunit",
         top=1,

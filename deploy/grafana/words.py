@@ -9,7 +9,7 @@ EVALUATIONS = "pandaeval_evaluations_total"
 NAME, AGENT, SERVICE = "gen_ai_evaluation_name", "gen_ai_agent_name", "pandaeval_service"
 OUTCOME, WHY, PASSED = "pandaeval_outcome", "pandaeval_why", "pandaeval_passed"
 CHOSEN = 'pandaeval_service=~"$service", gen_ai_agent_name=~"$agent", deployment_environment_name=~"$environment"'
-"""What the variables at the top of a dashboard select; a label that is absent counts as empty, which ``.*`` matches."""
+"""Selection by the variables at the top of a dashboard. An absent label counts as empty, which ``.*`` matches."""
 JUDGED = (
     "correctness|task_completion|tool_correctness|argument_correctness|step_efficiency|confidence|plan_adherence|"
     "plan_quality"
@@ -25,7 +25,7 @@ KEPT = (
     "Shares, means and tables cover the shown time. If no data arrived in this time, for example after a restart, they "
     "cover all data of the store."
 )
-"""What :func:`kept` does, for people."""
+"""Description of :func:`kept` for users."""
 FAILED = "judge_failed|invalid_verdict|timeout|metric_error"
 
 

@@ -1,8 +1,13 @@
 """Tracks open traces and decides when each is complete.
 
 Holds ids and numbers only. A single thread or event loop owns an assembler. A trace closes at the first of these
-triggers: the processor closes it; its root ended, no local parent is missing and no span arrived for ``quiet`` seconds;
-no span arrived for ``idle`` seconds; a cap.
+triggers:
+
+- The processor closes it.
+- Its root ended, no local parent is missing, and no span arrived for ``quiet`` seconds.
+- Only remote parents are missing, and no span arrived for ``fragment_quiet`` seconds.
+- No span arrived for ``idle`` seconds.
+- It reaches ``max_age``, ``max_spans`` or ``max_bytes``.
 """
 
 from __future__ import annotations
@@ -46,8 +51,8 @@ class Decided:
     chunks: tuple[int, ...] = ()
     size: int = 0
     final: bool = False
-    """If true, late spans are only counted: a cap closed the trace, or it was reopened too often or decided too long
-    ago.
+    """If true, late spans are only counted: ``max_spans`` or ``max_bytes`` closed the trace, or it was reopened too
+    often or decided too long ago.
     """
 
 

@@ -28,7 +28,7 @@ Walk = Callable[[Iterable[str], str], Iterator[pkgutil.ModuleInfo]]
 def find(package: str, attribute: str) -> tuple[Any, ...]:
     """Return ``attribute`` of every public module below ``package``, in module order.
 
-    Skips modules that begin with ``_``. Raises :class:`ImportError` with the file name.
+    Skips modules that begin with ``_``. Raises :class:`ImportError` with the module's name.
     """
     return tuple(getattr(module, attribute) for module in _modules(package) if hasattr(module, attribute))
 

@@ -64,7 +64,7 @@ class Trigger(StrEnum):
 
 
 FORCED = frozenset({Trigger.MAX_AGE, Trigger.SPAN_LIMIT, Trigger.MEMORY, Trigger.SHUTDOWN})
-"""Triggers that may close an unfinished trace."""
+"""Triggers that can close a trace while the agent works: limits and shutdown."""
 
 
 @dataclass(slots=True, unsafe_hash=True)

@@ -35,7 +35,7 @@ _runtime: Any = getattr(context_api, "_RUNTIME_CONTEXT", context_api)
 def using_session(session: str, *, propagate: bool = False) -> Around[None]:
     """Assign spans that start inside to ``session``, overriding framework ids.
 
-    ``propagate``: also add the id to baggage, which instrumented clients send to every server.
+    ``propagate``: also add the id to baggage. Instrumented clients send baggage to every server.
 
     >>> with using_session("chat-17"), using_user("ada"), agent_turn("shop") as span:
     ...     session_end()
@@ -44,12 +44,14 @@ def using_session(session: str, *, propagate: bool = False) -> Around[None]:
 
 
 def using_user(user: str, *, propagate: bool = False) -> Around[None]:
-    """Mark spans that start inside as work for ``user``."""
+    """Mark spans that start inside as work for ``user``. ``propagate``: as in :func:`using_session`."""
     return Around(lambda: Using(propagate, user=str(user)))
 
 
 def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> Around[None]:
     """Assign spans that start inside to a ``trial`` (number or name) of the test ``case``.
+
+    ``propagate``: as in :func:`using_session`.
 
     >>> using_case("refund", trial=1)(lambda: "refunded")()
     'refunded'
@@ -58,10 +60,10 @@ def using_case(case: str, trial: str | int = "", *, propagate: bool = False) -> 
 
 
 def session_end(session: str | None = None) -> None:
-    """End a session (default: the current one), so that it is scored without an idle wait.
+    """End a session (default: the current session), so that the collector scores it without an idle wait.
 
-    Takes effect when the surrounding trace, or outside a trace all earlier traces, are done. No effect without a
-    processor or known session. Never blocks or raises.
+    Inside a trace, takes effect when the trace is complete. Outside, takes effect when all earlier traces are complete.
+    No effect without a processor or known session. Never blocks or raises.
     """
     named = session or scope_in(context_api.get_current()).session
     if named:
@@ -74,7 +76,7 @@ SESSION_LISTENERS: WeakSet[Forwarder] = WeakSet()
 
 
 class Around(Generic[Value]):
-    """A reusable context manager and decorator. It may be nested, but not entered by two threads at once."""
+    """A reusable context manager and decorator. It may be nested, but not entered by two threads or tasks at once."""
 
     def __init__(self, make: Callable[[], AbstractContextManager[Value]]) -> None:
         self._make = make
@@ -120,7 +122,7 @@ class Using:
         whole = replace(scope if isinstance(scope, ContextIds) else NOTHING, **self._ids)
         context = context_api.set_value(SCOPE, whole, context)
         if self._propagate:
-            for name, value in whole.attributes.items():
+            for name, value in replace(NOTHING, **self._ids).attributes.items():
                 context = baggage.set_baggage(name, value, context)
         self._token = context_api.attach(context)
 

@@ -25,7 +25,10 @@ class Handover:
             self._inbox = self._forwarder.inbox
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Wait until the collector has all ended spans, also of open traces. Returns ``False`` after the timeout."""
+        """Wait until the collector has all ended spans, also of open traces.
+
+        Returns ``False`` after the timeout, or if spans were dropped meanwhile.
+        """
         return self._forwarder is None or self._forwarder.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
@@ -40,12 +43,13 @@ class PandaEvalSpanProcessor(Handover, SpanProcessor):
     """Sends each completed trace to a PandaEval collector, beside other exporters.
 
     Application threads only stamp ids and append to a bounded queue; a daemon thread sends. Only :meth:`force_flush`
-    and :meth:`shutdown` block, and none raises. Under overload it drops and counts whole traces. Missing arguments come
-    from the environment (docs/start/python.md). The constructor raises :class:`ValueError` for wrong arguments.
+    and :meth:`shutdown` block, and none raises. Under overload the processor drops and counts whole traces. Missing
+    arguments come from the environment (docs/reference/configuration.md). The constructor raises :class:`ValueError`
+    for wrong arguments and an unusable ``PANDAEVAL_REDACTOR``.
 
     >>> from opentelemetry.sdk.trace import TracerProvider
     >>> provider = TracerProvider()
-    >>> provider.add_span_processor(PandaEvalSpanProcessor(endpoint="localhost:4317"))
+    >>> provider.add_span_processor(PandaEvalSpanProcessor(endpoint="localhost:4327"))
     >>> provider.shutdown()
     """
 

@@ -42,8 +42,8 @@ async def watch_results(
 
     ``trace``: a span, or a trace id as number or 32 hex digits. ``metric``: with or without level
     (``trace.coherence``). ``after``: only results after this cursor; -1: only new results. Other arguments are a
-    processor's. Survives collector restarts without gaps or repeats. Raises ``grpc.aio.AioRpcError`` if the collector
-    refuses.
+    processor's. Survives collector restarts without gaps or repeats, with -1 from the first result on. Raises
+    ``grpc.aio.AioRpcError`` if the collector refuses, but waits for a collector that it cannot reach.
     """
     where = settings(endpoint=endpoint, **collector)
     request = WatchResultsRequest(session_id=session, trace_id=trace_id(trace), agent=agent, metric=metric, after=after)
@@ -63,16 +63,16 @@ async def watch_results(
                 failures += 1
                 if failures == 1 and delay is None and error.code() is grpc.StatusCode.UNAVAILABLE:
                     why = error.details() or ""
-                    _log.warning("results of %s have to wait (%s): %s", where.endpoint, why, cure(where, why))
+                    _log.warning("the collector %s cannot be reached (%s): %s", where.endpoint, why, cure(where, why))
                 backoff = min(_MAX_BACKOFF_S, _BACKOFF_S * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
                 await asyncio.sleep(backoff if delay is None else delay)
 
 
 def wait_for_result(trace: str | int | Span, metric: str, timeout: float = 30.0, **collector: Any) -> Result:
-    """Block until a trace has a result of ``metric``, and return the first.
+    """Block until a trace has a result of ``metric``, and return the first result.
 
     ``collector``: a processor's arguments, such as ``endpoint``. Raises :class:`TimeoutError` after ``timeout``
-    seconds. In coroutines, use :func:`watch_results`.
+    seconds, and ``grpc.aio.AioRpcError`` as :func:`watch_results`. In coroutines, use :func:`watch_results`.
     """
 
     async def first() -> Result:

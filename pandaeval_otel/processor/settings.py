@@ -1,6 +1,7 @@
 """Processor settings: arguments, else environment variables, else defaults.
 
-A wrong variable is logged and ignored. A wrong argument raises :class:`ValueError`.
+A wrong variable is logged and ignored, except ``PANDAEVAL_REDACTOR``. This variable or a wrong argument raises
+:class:`ValueError`.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from pandaeval_otel.processor.telemetry import ProcessorTelemetry
 _log = logging.getLogger(__name__)
 
 Redact = Callable[[str, str], "str | None"]
-"""``redact(key, text)`` returns the text to send, or ``None`` to omit it. Called on the worker thread for each string
-in attributes, events, links, status and log bodies, also nested. If it raises, the trace is dropped.
+"""``redact(key, text)`` returns the text to send, or ``None`` to omit it. Called on the worker thread for each span
+name and status message, and for each string, also nested, in log bodies and in attributes of spans, events, links and
+log records. Not called for resources, scopes, keys and event names. If it raises, the trace is dropped.
 """
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a processor. docs/start/python.md lists the environment variables."""
+    """Settings of a processor. docs/reference/configuration.md lists the environment variables."""
 
     endpoint: str = "localhost:4327"
     """``host:port``, or a URL: ``http://`` (plain), ``https://`` (TLS), ``unix:/path``."""
@@ -45,13 +47,13 @@ class Settings:
     queue_size: int = 8192
     """Span starts, span ends and log records between application and worker."""
     held_bytes: int = 32 << 20
-    """Bytes for incomplete traces: encoded spans plus about 400 bytes each."""
+    """Bytes for incomplete traces: encoded spans and log records, plus 400 bytes each and 1,700 bytes per trace."""
     buffer_bytes: int = 32 << 20
-    """Bytes for complete traces that wait for the collector."""
+    """Bytes for complete traces, and parts of traces, that wait for the collector."""
     timeout: float = 10.0
     """Seconds per submission attempt."""
     shutdown_timeout: float = 5.0
-    """Seconds for the last submissions at shutdown."""
+    """Seconds for the last submissions at shutdown. Traces that remain are dropped."""
     telemetry: ProcessorTelemetry | None = None
 
     def __post_init__(self) -> None:
@@ -87,7 +89,7 @@ class Settings:
 
 
 class Options(TypedDict, total=False):
-    """The arguments of both processors, see :class:`Settings`."""
+    """The arguments of both processors, see :class:`Settings`. ``token``: the collector's bearer token."""
 
     token: str | None
     headers: Mapping[str, str] | None
@@ -118,10 +120,10 @@ def settings(environ: Mapping[str, str] | None = None, **given: Any) -> Settings
         headers["authorization"] = f"Bearer {token}"
     chosen = Settings(headers=tuple(headers.items()), **values)
     if bool(chosen.client_certificate) != bool(chosen.client_key):
-        _log.warning("PANDAEVAL_CLIENT_CERTIFICATE and PANDAEVAL_CLIENT_KEY go together: neither is used")
+        _log.warning("PANDAEVAL_CLIENT_CERTIFICATE and PANDAEVAL_CLIENT_KEY go together: set both; now neither is used")
         chosen = replace(chosen, client_certificate="", client_key="")
     if not chosen.secure and (chosen.certificate or chosen.client_certificate):
-        _log.warning("a certificate is set, and %s is not TLS: write https:// before it", chosen.endpoint)
+        _log.warning("a certificate is set, but %s uses no TLS: write https://HOST:PORT", chosen.endpoint)
     return chosen
 
 
@@ -138,7 +140,7 @@ def _read(name: str, variable: str, text: str, read: Callable[[str], Any]) -> di
     except Exception as error:  # importing a redactor runs the user's code, which can raise any exception
         if name == "redact":
             raise ValueError(
-                f"{variable}={text!r} cannot be used, and the processor does not send content without it"
+                f"{variable}={text!r} cannot be used ({error}): write package.module:function, or unset the variable"
             ) from error
         _log.warning("%s is ignored: %s", variable, error)
         return {}
@@ -184,4 +186,4 @@ _VARIABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "shutdown_timeout": ("PANDAEVAL_SHUTDOWN_TIMEOUT", float),
 }
 VARIABLES = (*(variable for variable, _ in _VARIABLES.values()), "PANDAEVAL_TOKEN", "PANDAEVAL_ENABLED")
-"""All environment variables that are read. A test compares them with the docs."""
+"""All environment variables of the processors. A test compares them with the docs."""

@@ -26,7 +26,7 @@ METHOD = "/pandaeval.v1.TraceService/SubmitTraces"
 _BACKOFF_S, _MAX_BACKOFF_S, _HURRIED_S = 0.25, 10.0, 0.1
 _WARN_AGAIN_S = 600.0
 _TEARDOWN_S = 0.05
-_LET_US_IN = "set PANDAEVAL_TOKEN to the token that server.token_env of the collector names"
+_LET_US_IN = "set PANDAEVAL_TOKEN to the collector's token, the value of the variable in server.token_env"
 _NO_COLLECTOR = "this address does not belong to a PandaEval collector: set PANDAEVAL_ENDPOINT to its gRPC port (4327)"
 _AGAIN = (
     grpc.StatusCode.UNAVAILABLE,
@@ -187,7 +187,7 @@ class Submission:
     def _refused(self, reason: str, details: str) -> None:
         self.buffer.refused(reason)
         what = _NO_COLLECTOR if reason in ("unimplemented", "not_a_collector") else "the collector rejects traces"
-        self._warn("%s: %s (%s)", self._settings.endpoint, what, details)
+        self._warn("%s: %s (%s). The rejected traces are dropped", self._settings.endpoint, what, details)
 
     def _warn(self, message: str, *values: object) -> None:
         now = time.monotonic()

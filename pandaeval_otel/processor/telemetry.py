@@ -17,7 +17,7 @@ QUEUE, HELD, BUFFERED = "queue", "held", "buffered"
 
 
 class ProcessorTelemetry(Protocol):
-    """Receives counts on the worker thread, under overload also on application threads. Must not block."""
+    """Receives counts on the worker thread, after a shutdown also on application threads. Must not block."""
 
     def count(self, signal: str, outcome: str, number: int, reason: str = "") -> None:
         """Count ``number`` items.

@@ -86,7 +86,7 @@ def test_notices_report_unmatched_calls_and_calls_of_unmocked_tools(shop: Path) 
     output, trials = run_cases(shop, "suite.yaml")
     assert "notice: refund: no mock fits the expected calls of find_order, refund_order" in output
     assert "notice: no mock matched, so the call was refused: add a result to mocks (refund_order 1×)" in output
-    assert "notice: the tool itself answered: wrap it with mocked (find_order 1×)" in output
+    assert "notice: the tool itself answered, not a mock: wrap the tool with mocked (find_order 1×)" in output
     assert [call["kind"] for call in trials["refund"]["metadata"]["mock_calls"]] == ["refused"]
 
 

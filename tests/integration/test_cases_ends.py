@@ -132,7 +132,8 @@ def test_every_end_of_a_conversation_is_reported_with_its_score_and_cause(tmp_pa
     ends_text = errors.split("; conversations: ")[1].splitlines()[0]
     assert {how: int(count) for how, _, count in (each.rpartition(" ") for each in ends_text.split(", "))} == ends
     assert f"the agent failed in {2 * n} attempts; agent-crashes, trial 1: ValueError: no such order" in errors
-    assert f"the simulated user broke (no score; simulator_failed.pb) {2 * n} attempts; user-invents, trial 1" in errors
+    spoilt = "the simulated user failed (no score; the traces are in simulator_failed.pb) in"
+    assert f"{spoilt} {2 * n} attempts; user-invents, trial 1" in errors
     missed = {line.split(":")[1].split()[1] for line in errors.splitlines() if line.startswith("failed: case ")}
     assert missed == {name for name, score in CORRECT.items() if not score}
     tests = Counter[tuple[str, str]]()

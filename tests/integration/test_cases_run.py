@@ -261,7 +261,7 @@ def test_a_run_without_a_successful_attempt_fails_even_with_no_fail(folder: Path
     _suite(folder, "{id: crash, kind: capability, inputs: {task: crash}, forbidden_tools: ['delete_*']}")
     code, _, errors = _run(folder, "--agent", "shop:answer", "--metrics", "trial_correct", "--no-fail")
     assert code == 1, errors
-    assert "failed: none of 1 attempt ran to its end: ValueError: no such order" in errors
+    assert "failed: none of 1 attempt finished: ValueError: no such order" in errors
 
 
 def test_several_files_run_together_and_verbose_output_shows_conversations(folder: Path) -> None:

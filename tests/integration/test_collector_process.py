@@ -64,7 +64,7 @@ class TestStoppingAndStarting:
             assert send(collector, trace) == Answer(acknowledged=True)
         assert send(collector, traces[4], traces[4].spans[1:]).acknowledged
         assert collector.stop() == 0
-        assert "incomplete traces stay in the store" in collector.log()
+        assert "store.on_shutdown decides about incomplete traces" in collector.log()
         assert collector.results() == []
         with snapshot(collector.data, collector.folder) as database:
             assert {trace_id for trace_id, _ in open_chunks(database)} == {trace.trace_id for trace in traces[:5]}

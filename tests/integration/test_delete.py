@@ -57,7 +57,7 @@ def test_a_deleted_session_stays_deleted_if_its_spans_arrive_late(collector: Col
     answered = delete(collector, "--session", session, answer="n\n")
     assert (answered.exit_code, traces(collector)) == (0, before), answered.output
     assert "results" in refused.output
-    assert "these destinations keep their copies: jsonl" in refused.output
+    assert "these destinations can keep copies: jsonl" in refused.output
     done = delete(collector, "--session", session, "--yes")
     assert (done.exit_code, traces(collector)) == (0, stays), done.output
     door = HttpSender(collector.http)
@@ -70,7 +70,7 @@ def test_a_deleted_session_stays_deleted_if_its_spans_arrive_late(collector: Col
     data = b"".join(file.read_bytes() for file in collector.folder.rglob("pandaeval.db*"))
     assert session.encode() not in data
     again = delete(collector, "--session", session)
-    assert (again.exit_code, again.output) == (0, "no stored data match\n")
+    assert (again.exit_code, again.output) == (0, "no stored data matches\n")
     wrong = delete(collector, "--trace", "zz")
     assert (wrong.exit_code, wrong.output) == (2, "trace: write the whole ID of a trace, 32 hexadecimal digits\n")
 

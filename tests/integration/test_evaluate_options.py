@@ -136,5 +136,5 @@ def test_a_session_metric_alone_scores_as_with_all_metrics_and_is_the_only_resul
 def test_a_requested_metric_without_results_is_explained(traces: Path, tmp_path: Path) -> None:
     done, results = _evaluate(traces, tmp_path, None, "", "--metrics", "agent_consistency")
     assert (done.exit_code, results) == (0, [])
-    assert "session.agent_consistency has no result: it applies to nothing in the input" in done.stderr
+    assert "session.agent_consistency has no result: the metric does not apply to the input" in done.stderr
     assert "confidence, which needs a judge" in done.stderr

@@ -65,8 +65,8 @@ def test_the_first_page_shows_failures_evidence_and_missing_data(page: Page, dem
     assert "of applicable results have a score" in grounds
     assert "by code: deterministic" in grounds
     assert "by a judge" not in grounds  # no judge ran, though code found a failure that a judged metric names
-    assert "17 metrics not run" in grounds
-    assert "Too few inputs of this metric could be scored" in missing
+    assert "17 judged metrics not run" in grounds
+    assert "The evidence is not sufficient" in missing
     assert page.text(".unasked").startswith("Task success was not judged: no model is configured")
     assert page.run("document.documentElement.scrollWidth") <= 1280
     assert page.count(".row.unit") == 10

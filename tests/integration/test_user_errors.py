@@ -220,7 +220,7 @@ def test_demo_reports_an_unwritable_keep_path(tmp_path: Path) -> None:
 
 def test_a_judged_metric_without_a_judge_is_explained() -> None:
     stderr = _said("evaluate", _RECORDING, "--metrics", "coherence,confidence")
-    assert stderr == "confidence: a judge has to be asked; name one with --model, or set judge.model\n"
+    assert stderr == "confidence: a judge must score this; name a model with --model, or set judge.model\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")
@@ -240,11 +240,11 @@ def test_empty_metrics_baselines_inputs_and_stores_are_reported(tmp_path: Path) 
     empty.write_text("")
     words.write_text("a log of something else\nand more\n")
     assert _said("evaluate", _RECORDING, "--metrics", "").startswith("--metrics names no metric; omit it for all")
-    assert _said("evaluate", _RECORDING, "--baseline", empty).startswith(f"{empty}: there are no results in it")
+    assert _said("evaluate", _RECORDING, "--baseline", empty).startswith(f"{empty}: the file contains no results")
     assert "request 1: neither OTLP/JSON lines nor length-delimited" in _said("inspect", words)
     store = _said("jobs", "retry", PANDAEVAL_DATA=str(tmp_path))
     assert "no store in" in store
-    assert "`pandaeval collector` creates one" in store
+    assert "`pandaeval collector` creates it" in store
 
 
 def test_config_commands_accept_the_file_as_argument_or_option(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ helm install pandaeval deploy/helm/pandaeval --namespace pandaeval --create-name
   --set config.exporters.otlp.endpoint=otel-collector.observability:4317
 ```
 
-By default, the chart configures no TLS and no token, and a network policy admits only pods of the same namespace. To
-turn on TLS and a token, run:
+By default, the chart configures no TLS and no token. A network policy admits only pods of the same namespace to OTLP,
+page and API. To turn on TLS and a token, run:
 
 ```
 kubectl -n pandaeval create secret tls pandaeval-tls --cert=tls.crt --key=tls.key

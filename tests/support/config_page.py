@@ -30,10 +30,11 @@ entry of a map: `PANDAEVAL_METRICS__THRESHOLDS__TRACE__COHERENCE=0.4`. An empty 
 
 - **Durations** are values such as `250ms`, `10s`, `15m`, `24h` and `7d`.
 - **Sizes** are values such as `1MB`, `32MiB` and `10GiB`.
-- **Secrets** are never in the configuration. Keys that end in `_env` contain the name of an environment variable.
+- **Secrets** do not belong in the configuration. Keys that end in `_env` contain the name of an environment variable.
 - **Keys** without a stated type are texts or booleans. The default of keys without a stated default is `null` or empty.
 - **Metrics** have names of the form LEVEL.NAME, such as `trace.coherence`. The short name `coherence` means the metrics
-  with this name at all levels.
+  with this name at all levels. A threshold needs the long name if several levels have the name. Above 1, the short name
+  means the turn level.
 
 To list all errors in a file, including unknown keys, run `pandaeval config check FILE`. To see the current settings and
 where each value comes from, run `pandaeval config show`. To print a JSON schema for your editor, run
@@ -46,7 +47,7 @@ _PROCESSOR = """\
 
 These settings configure `PandaEvalSpanProcessor` and `PandaEvalLogProcessor` in your application. Set the environment
 variable, or pass an argument: `PANDAEVAL_QUEUE_SIZE=100` and `queue_size=100` have the same effect. The processor logs
-and ignores invalid variables.
+and ignores invalid variables. Only an invalid `PANDAEVAL_REDACTOR` is an error.
 
 - **`PANDAEVAL_ENDPOINT`** (default `localhost:4327`): address of the collector, as `host:port`, `http://…`, `https://…`
   for TLS, or `unix:/path`.
@@ -57,7 +58,8 @@ and ignores invalid variables.
 - **`PANDAEVAL_CLIENT_KEY`**: PEM file with the key of the client certificate.
 - **`PANDAEVAL_COMPRESSION`** (default `auto`): `gzip`, `none`, or `auto` (`gzip` only to other machines).
 - **`PANDAEVAL_REDACTOR`** (argument `redact`): the function that redacts texts, as `package.module:function`.
-- **`PANDAEVAL_QUEUE_SIZE`** (default `8192`): maximum number of spans that wait for the background thread.
+- **`PANDAEVAL_QUEUE_SIZE`** (default `8192`): maximum number of events (start of a span, end of a span, log record)
+  that wait for the background thread.
 - **`PANDAEVAL_HELD_BYTES`** (default `33554432`): maximum memory for incomplete traces, in bytes.
 - **`PANDAEVAL_BUFFER_BYTES`** (default `33554432`): maximum memory for complete traces that are not sent yet, in bytes.
 - **`PANDAEVAL_TIMEOUT`** (default `10`): time limit of an attempt to send, in seconds.
@@ -66,7 +68,8 @@ and ignores invalid variables.
 
 If you set `OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED=true`, the processor reports the metrics
 `pandaeval.processor.spans`, `.logs` and `.traces`. Their outcomes are `ended`, `acknowledged`, `rejected` and
-`dropped`; the last two also have a reason.
+`dropped`; the last two also have a reason. The gauges `pandaeval.processor.queue`, `.held` and `.buffered` show the
+current use of the three limits.
 """
 
 

@@ -17,17 +17,19 @@ _HEAD = f"""\
 
 1. Install version 0.2 in a new environment. To list the removed keys of your configuration and their replacements, run
    `pandaeval config check FILE`.
-2. Let version 0.1 run until the metric `pandaeval_queue_size` is 0, then stop version 0.1. Version 0.2 cannot open the
-   store of version 0.1.
+2. Stop the senders. Let version 0.1 run until the metrics `pandaeval_traces_open` and `pandaeval_queue_size` are 0 and
+   the open sessions are closed (`session.idle`, 15 minutes). Then stop version 0.1. Version 0.2 cannot open the store
+   of version 0.1.
 3. If you need the spans in this store, set `PANDAEVAL_DATA` to the data directory, and export the spans with version
-   0.1. `pandaeval evaluate` reads the exported file.
+   0.1. For traces without stored spans, the command prints an error and continues. `pandaeval evaluate` reads the
+   exported file.
 
    ```bash
    python -c "import sqlite3, sys; [print(*row) for row in sqlite3.connect(sys.argv[1]).execute('{_TRACES}')]" \\
      "${{PANDAEVAL_DATA:?}}/pandaeval.db" | while read -r id; do pandaeval spans "$id"; done > spans.pb
    ```
 
-4. Start version 0.2 with an empty `store.path`.
+4. Start version 0.2 with an empty `store.path`, then the senders.
 
 If you use Kubernetes, see the [Helm chart](../../deploy/helm/pandaeval/README.md#upgrade). If you use a removed
 command, the error names its replacement. The [changelog](../../CHANGELOG.md) lists all changes.
@@ -37,8 +39,13 @@ command, the error names its replacement. The [changelog](../../CHANGELOG.md) li
 - Durations and sizes need a unit: `10s`, `32MiB`.
 - `line.workers`: write `1` instead of `0` or `auto`.
 - `session.extra_signals`: write `response` and `grounding` instead of `error`.
+- `session.coherence_signal`: write `sure` or `raw` instead of `calibrated`.
+- `store.on_shutdown`: write `persist` or `decide` instead of `forward`.
+- `judge.parameters` applies to all models: remove the names of models.
+- `metrics.thresholds`: for turns, write the full name, such as `turn.coherence`.
 - `kafka.topic` and `exporters.kafka.topic` have no default. To use Kafka, set these keys.
-- `embedding.model`: write `embedded` or `multilingual` instead of `onnx-minilm` or `model2vec`, whose extras are gone.
+- `embedding.model`: write `embedded` or `multilingual` instead of `onnx-minilm` or `model2vec:NAME`, whose extras are
+  gone.
 - `PANDAEVAL_KEEP` has no effect: the span processors send all spans.
 - In Python, import `Case`, `Trial` and `TrialContext` from `pandaeval_lab`.
 

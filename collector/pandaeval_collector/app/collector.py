@@ -77,7 +77,7 @@ class Collector:
     def __init__(self, config: Config, environ: Mapping[str, str]) -> None:
         self._config, self._environ = config, environ
         self.waits_for = ""
-        """Why it cannot start yet, in words: the disk is full."""
+        """The reason why the collector cannot start yet, such as a full disk; ``""`` for none."""
         self.telemetry = Telemetry()
         self._parts = contextlib.AsyncExitStack()
         self._ready = {"store": False, "pipeline": False, "grpc": False, "http": False}
@@ -275,7 +275,7 @@ class Collector:
                 self.waits_for = ""  # once more: room may have come during this attempt
                 return None
             if not self.waits_for:
-                _log.error("the disk of %s is full (%s): it starts when there is room", config.path, error)
+                _log.error("the disk of %s is full (%s): make space; the collector then starts", config.path, error)
             self.waits_for = f"the disk of {config.path} is full: {error}"
             await asyncio.sleep(_ROOM_S)
             return None

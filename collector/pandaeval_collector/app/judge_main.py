@@ -73,7 +73,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
                 await asyncio.sleep(RELAY_SECONDS)
                 front.tell("measured", telemetry.relay())
         except Exception:  # noqa: BLE001 - the front starts the process again
-            _log.exception("the judge cannot go on; it is started again")
+            _log.exception("the judge process failed; the collector restarts it")
             os._exit(1)
 
     async def prices(_: Any) -> Mapping[str, Price]:

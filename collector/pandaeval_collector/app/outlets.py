@@ -118,7 +118,11 @@ class Outlets:
                     "pandaeval.exporter.items", "dropped", count, reason, exporter="outbox", signal=signal
                 )
             if gone.total():
-                _log.warning("results were dropped before they could be sent: %s", dict(gone))
+                _log.warning(
+                    "results were dropped before an exporter could send them (number by signal and reason): %s; "
+                    "check the exporter, or raise store.max_bytes",
+                    dict(gone),
+                )
             if not gone:
                 return
 

@@ -114,7 +114,7 @@ async def _open(setup: tuple[Config, StoreClock], front: Peer) -> Handlers:
         try:
             await app(scope, _whole(body), send)
         except Exception:  # noqa: BLE001 - Starlette has answered 500 and logged the error
-            _log.exception("%s %s could not be answered", scope["method"], scope["path"])
+            _log.exception("the request %s %s failed", scope["method"], scope["path"])
 
     _kept.extend((runs, rounds))
     return {"read": read}

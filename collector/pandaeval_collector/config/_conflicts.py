@@ -19,7 +19,7 @@ def conflicts(config: Config) -> Iterator[Problem]:
         message = "client_certificate and client_key go together: set both or neither"
         yield Problem("exporters.otlp.client_certificate", message, others=("exporters.otlp.client_key",))
     if len(weights) == 4 and not any(weights.values()):
-        yield Problem("session.weights", "all weights are 0; at least one signal must count")
+        yield Problem("session.weights", "all weights are 0; set a weight above 0")
     for keys, message in config.kafka.conflicts(config):
         yield Problem(keys[0], message, others=keys[1:])
 
@@ -46,7 +46,7 @@ def _listeners(config: Config) -> Iterator[Problem]:
     for key, text in (("server.grpc", server.grpc), ("server.http", server.http), ("server.health", server.health)):
         address = parse_address(text)
         if address.port in taken:
-            message = f"port {address.port} is already that of {taken[address.port]}"
+            message = f"port {address.port} is also the port of {taken[address.port]}; write another port"
             yield Problem(key, message, others=(taken[address.port],))
         elif address.port:
             taken[address.port] = key

@@ -9,7 +9,7 @@ from pandaeval_collector.config._problem import ConfigError, Problem
 from pandaeval_collector.config._tree import Config, keys
 from pandaeval_collector.receivers.bind import BindError
 
-_UNSET = "the environment variable {} is not set"
+_UNSET = "the environment variable {} is not set or is empty"
 
 
 def secret(env_name: str | None, environ: Mapping[str, str]) -> str | None:
@@ -26,7 +26,7 @@ def secret(env_name: str | None, environ: Mapping[str, str]) -> str | None:
 
 
 def check_machine(config: Config, environ: Mapping[str, str]) -> list[Problem]:
-    """Find unset variables, unusable certificates, and an unusable data directory."""
+    """Find missing or empty variables, unusable certificates, and a file in place of the data directory."""
     return [*_variables(config, environ), *_files(config)]
 
 

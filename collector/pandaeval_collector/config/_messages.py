@@ -31,6 +31,7 @@ _LIMITS = {
     "greater_than": "must be greater than {gt:g}",
     "greater_than_equal": "must be {ge:g} or more",
     "less_than_equal": "must be {le:g} or less",
+    "too_long": "must have at most {max_length} items or characters",
 }
 
 

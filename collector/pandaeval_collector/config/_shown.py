@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from pandaeval_collector.base.untrusted.named_secrets import is_secret_name
 from pandaeval_collector.config._problem import KeyPath, WrittenAt
 from pandaeval_collector.config._tree import Config
 
@@ -17,7 +18,7 @@ _QUERY = re.compile(r"^((?>.*?://)[^?\n]*+)\?.+", re.MULTILINE)
 
 
 def effective(config: Config) -> dict[str, Any]:
-    """Return all values in human units, with user names, passwords and queries in URLs masked."""
+    """Return all values in human units, without secrets: see :func:`masked`."""
     return dict(masked(config.model_dump(mode="json")))
 
 
@@ -27,14 +28,19 @@ def to_yaml(config: Config, origins: Mapping[KeyPath, WrittenAt]) -> str:
 
 
 def masked(value: Any) -> Any:
-    """Replace secrets in URLs by ``***``, at any depth."""
+    """Replace user names, passwords and queries in URLs, and texts with the name of a secret, by ``***``."""
     if isinstance(value, str):
         return _QUERY.sub(r"\1?***", _USERINFO.sub(r"\1***@", value))
     if isinstance(value, Mapping):
-        return {key: masked(item) for key, item in value.items()}
+        return {key: "***" if _is_secret(key, item) else masked(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [masked(item) for item in value]
     return value
+
+
+def _is_secret(name: str, value: Any) -> bool:
+    # Keys of the configuration that end in _env contain the name of a variable.
+    return isinstance(value, str) and not name.endswith("_env") and is_secret_name(name, value)
 
 
 def flow(value: Any) -> str:

@@ -130,7 +130,7 @@ def _read(path: Path) -> YamlText:
     try:
         text = read_given(path, MAX_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
-        message = "no such file; `pandaeval config schema --example` prints one to begin with"
+        message = "no such file; `pandaeval config schema --example` prints an example"
     except IsADirectoryError:
         message = "is a directory, not a file"
     except TooLongError:
@@ -162,7 +162,7 @@ def read_environ(environ: Mapping[str, str], draft: Draft) -> list[Problem]:
         if len(path) > 1 or path in sections:
             problems += _assign_text(_map_entry(path), text, _place(name, _map_entry(path)), draft)
         elif name in forgotten:
-            message = f"is not read; write {variable(forgotten[name])}, with two underscores below a section"
+            message = f"is not read; write {variable(forgotten[name])}, with two underscores after a section"
             problems.append(Problem("", message, _place(name, ())))
     if (data := environ.get("PANDAEVAL_DATA", "").strip()) and not draft.holds(("store", "path")):
         draft.assign(("store", "path"), data, _place("PANDAEVAL_DATA", ("store", "path")))

@@ -12,10 +12,10 @@ from pandaeval_collector.config._shown import flow
 from pandaeval_collector.config._tree import Config, below
 
 _EXAMPLE_HEAD = """\
-# Every key of the collector's configuration, with its meaning and its default: remove what you do not change.
+# All keys of the collector's configuration, with meanings and defaults. Remove the keys that you do not change.
 # Durations: 250ms, 10s, 15m, 24h, 7d, 1h30m. Sizes: 1MB, 32MiB, 10GiB.
-# Each key is also an environment variable, which wins over this file: close.quiet is PANDAEVAL_CLOSE__QUIET.
-# Check a file with `pandaeval config check FILE`; see what is in force with `pandaeval config show --config FILE`.
+# Each key is also an environment variable, which overrides this file: close.quiet is PANDAEVAL_CLOSE__QUIET.
+# `pandaeval config check FILE` lists errors. `pandaeval config show --config FILE` shows the current values.
 """
 
 

@@ -29,6 +29,12 @@ class MetricNames:
         """Return the keys of ``name``: a full key, or a key per level for a bare name."""
         return (name,) if name in self.keys else self._by_name.get(name, ())
 
+    def select_threshold(self, name: str, value: float) -> tuple[str, ...]:
+        """Return the keys of a threshold: above 1, a bare name of several levels means the turn level (scale 1-5)."""
+        keys = self.select(name)
+        turn = tuple(key for key in keys if key.startswith("turn."))
+        return turn if len(keys) > 1 and value > 1 and turn else keys
+
     def enabled(self, config: Config) -> frozenset[str]:
         """Return the keys of active metrics. Invalid names select none."""
         if config.metrics.enabled == "all":
@@ -38,7 +44,7 @@ class MetricNames:
     def thresholds(self, config: Config) -> dict[str, float]:
         """Return configured thresholds by key, in the metric's scale."""
         given = config.metrics.thresholds
-        return {key: value for name, value in given.items() for key in self.select(name)}
+        return {key: value for name, value in given.items() for key in self.select_threshold(name, value)}
 
     def by_key(self, given: Mapping[str, T]) -> dict[str, T]:
         """Return values configured by name (``judge.models``) by key. Full keys take precedence."""
@@ -80,7 +86,7 @@ def _unknown_names(config: Config, names: MetricNames) -> Iterator[Problem]:
 def _thresholds(config: Config, names: MetricNames, scales: Scales) -> Iterator[Problem]:
     set_by: dict[str, str] = {}
     for name, value in config.metrics.thresholds.items():
-        keys = names.select(name)
+        keys = names.select_threshold(name, value)
         if len(keys) == 1 and keys[0] not in set_by and value <= _best(keys[0], scales):
             set_by[keys[0]] = name
             continue

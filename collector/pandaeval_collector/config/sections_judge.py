@@ -75,7 +75,7 @@ class JudgeSection(Section):
     api_key_env: EnvName | None = None
     """Name of the environment variable with the API key. If null, the provider's usual variable is used."""
     timeout: PositiveDuration = 60.0
-    """Maximum time for a call."""
+    """Maximum time for an attempt of a call. A call has up to three attempts for each model."""
     fallbacks: tuple[Text, ...] = ()
     """Fallback models, tried in order when the primary model fails. api_base and api_key_env apply to models of the
     same provider as judge.model."""
@@ -93,16 +93,18 @@ class JudgeSection(Section):
     tpm: Count | None = None
     """Maximum number of tokens per minute. If null, there is no limit."""
     daily_usd: Amount | None = None
-    """Maximum cost per day (UTC), in US dollars. When it is reached, judged metrics are unscored. If null, there is no
-    limit."""
+    """Maximum cost per day (UTC), in US dollars. The collector does not send a call that could exceed it, and the
+    judged metric is unscored. For a model without a known price, only costs that its provider reports count. If null,
+    there is no limit."""
     delay: Duration = 30.0
-    """Time from the completion of a trace to the calls of the judge, to wait for late spans."""
+    """Time from the completion of a trace to the judge's calls about this trace, to wait for late spans."""
     sample: Share = 1.0
-    """Share of sessions that are judged, 0 to 1. The judge gets all traces of a session, or none."""
+    """Share of sessions that are judged, 0 to 1. The judge gets all traces of a session, or none. A trace without a
+    session counts as a session."""
     only: Attributes = Field(default={})
     """Judge only traces whose spans or resources have certain attributes, such as {service.name: [shop]}. A trace must
-    match every listed attribute with one of its listed values. gen_ai.agent.name is the name of the root agent. {}
-    matches all traces."""
+    match every listed attribute with one of its listed values. gen_ai.agent.name also matches the name of the root
+    agent. {} matches all traces."""
     models: Mapping[str, Text] = {}
     """Models for single metrics, such as trace.plan_quality: openai/gpt-4o. The option --model of pandaeval evaluate
     overrides these models."""
@@ -129,6 +131,7 @@ class Redact(Section):
     secrets: bool = True
     """Replace keys, tokens and passwords."""
     pii: bool = False
-    """Replace e-mail addresses, and phone, card and account numbers, but not names. Needs the extra pii."""
+    """Replace e-mail addresses, and phone, card, IBAN and US social security numbers. Names, postal addresses and phone
+    numbers without separators remain. Needs the extra pii."""
     custom: tuple[Text, ...] = ()
     """Your own functions, as package.module:function. Each function takes a text, and returns the redacted text."""

@@ -61,7 +61,8 @@ class Ui(Section):
     enabled: bool = True
     """Show the page."""
     url: Url | None = None
-    """Public address of the page, for links in spans and alerts."""
+    """Public address of the page, for links in spans, log events and alerts. If null, only alerts have links, to the
+    address of server.http."""
     links: Mapping[Text, Annotated[Url, Field(max_length=2000)]] = {}
     """Links to other programs, by name of the program. A link can contain the placeholders {trace_id}, {session_id},
     {agent}, {service}, {start_ms} and {end_ms}."""

@@ -124,7 +124,7 @@ class _Page(Route):
 class KnownHosts:
     """Passes requests whose ``Host`` is an IP address, ``localhost`` or ``allowed``, against DNS rebinding.
 
-    ``told``: text of refusals.
+    ``refusal_text``: for requests with other names.
     """
 
     def __init__(self, app: ASGIApp, allowed: Collection[str], refusal_text: str = HOSTS_TOLD) -> None:

@@ -52,10 +52,10 @@ class Event:
 
 
 class IncidentPosts:
-    """Finds events and posts each at most once, also over restarts. For a single event loop.
+    """Finds events and posts each once, also over restarts. For a single event loop.
 
-    A failed post is repeated a few times. An event is noted in the store before its post, so the end of the process
-    during a post loses the event.
+    A failed post is repeated a few times, so a slow server can get an event twice. An event is noted in the store
+    before its post, so the end of the process during a post loses the event.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class IncidentPosts:
         cure = f"check the URL in {self._variable}, and that its server accepts posts"
         if self._failures % _ATTEMPTS:
             if self._failures == 1:
-                _log.warning("exporters.webhook: %s wait (%s); %s", many(len(events), "event"), error, cure)
+                _log.warning("exporters.webhook: %s not posted yet (%s); %s", many(len(events), "event"), error, cure)
             await self._keep(before)
             return self._backoff.failed()
         _log.error(

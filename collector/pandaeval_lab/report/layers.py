@@ -31,7 +31,7 @@ Row = Mapping[str, Any]
 class TrialCount:
     """Trial counts of a case or kind.
 
-    ``correct``: also undetermined (``None``). ``broke``: by layer. ``failed``: reason of the first incorrect trial.
+    ``correct``: ``None`` if undetermined. ``broke``: by layer. ``failed``: reason of the first incorrect trial.
     ``unscored``: reason of the first trial in which a declared grader has no score.
     """
 
@@ -62,7 +62,7 @@ class TrialCount:
 
     @property
     def fails(self) -> bool:
-        """Whether the case fails a run: most trials are not correct, and it is no capability case.
+        """Whether the case fails a run: more than half of its trials are incorrect, and it is no capability case.
 
         It also fails if no trial is correct and a declared grader has no score.
         """
@@ -100,7 +100,7 @@ class LayerReport:
         self._kinds: dict[str, TrialCount] = {}
         self._rows: dict[str, list[bytes]] = {}
         self.refused, self.past_mocks = Counter[str](), Counter[str]()
-        """Calls of each tool that no mock fitted, and that asked no mock in an attempt at a case with mocks."""
+        """Calls by tool: refused because no mock fitted, and made without a mock although the case has mocks."""
 
     def add(self, results: Sequence[Row]) -> None:
         row, about = _row(results), results[0]["metadata"]
@@ -151,7 +151,7 @@ def _row(results: Sequence[Row]) -> dict[str, Any]:
 
 
 def _is_unscored(row: Row) -> bool:
-    """Return whether a trial has no verdict because a declared grader has no score. A spoilt conversation has none."""
+    """Return whether a trial has no verdict because a declared grader has no score. Excludes spoilt conversations."""
     if row["correct"] is not None:
         return False
     return any(each["gates"] and each["success"] is None and each["why"] != _SPOILT for each in row["graders"])
@@ -205,8 +205,8 @@ def _test_case(name: str, kind: str, row: Row, fails: bool, fails_unscored: bool
     elif fails_unscored and _is_unscored(row):
         SubElement(case, "failure", type="unscored", message=why)
     elif row["correct"] is None:
-        SubElement(case, "skipped", message=why or "no grader could tell")
+        SubElement(case, "skipped", message=why or "no grader gave a verdict")
     if row["mock_calls"]:
         call_lines = (json.dumps(call, ensure_ascii=False) for call in row["mock_calls"])
-        SubElement(case, "system-out").text = for_xml("\n".join(["Calls that mocks answered:", *call_lines]))
+        SubElement(case, "system-out").text = for_xml("\n".join(["Calls that mocks answered or refused:", *call_lines]))
     return case

@@ -18,7 +18,7 @@ from pandaeval_lab.cli.doctor import _exporters
 def test_a_named_store_must_exist(tmp_path: Path) -> None:
     outcome = CliRunner().invoke(app, ["doctor", "--store", str(tmp_path / "nowhere")])
     assert outcome.exit_code == 1
-    assert f"store: there is none in {tmp_path / 'nowhere'}" in outcome.output
+    assert f"store: there is no store in {tmp_path / 'nowhere'}" in outcome.output
     assert "name the data directory of a collector" in outcome.output
 
 

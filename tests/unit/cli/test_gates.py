@@ -59,7 +59,8 @@ def test_reasons_are_sorted_by_count_and_a_timeout_cure_wins_over_missing_conten
     counts = {("unscored", "over_budget"): 2, ("unscored", "timeout"): 3, ("unscored", "no_content"): 9}
     assert _one(counts)[1] == (
         "none of 14 results has a score (no_content 9, timeout 3, over_budget 2). "
-        "The judge took too long. Raise judge.timeout, or lower judge.concurrency."
+        "The judge or the metric took too long. For a judge, raise judge.timeout, or lower judge.concurrency. "
+        "For a metric without a judge, raise line.timeout."
     )
 
 
@@ -121,7 +122,9 @@ def test_too_many_results_without_a_score_fail_the_gate() -> None:
     counts = {("scored", ""): 7, ("unscored", "judge_failed"): 3}
     passed, text = _one(counts, 0.9)
     assert not passed
-    assert "3 of 10 results have no score (30%, and gates.max_unscored is 20%), most for judge_failed" in text
+    assert (
+        "3 of 10 results have no score (30%, and gates.max_unscored is 20%), most often because of judge_failed" in text
+    )
     assert _one(counts, 0.9, most=0.3) == (True, "")
 
 
@@ -133,7 +136,7 @@ def test_results_not_captured_or_not_sampled_do_not_count_as_unscored() -> None:
 
 def test_a_low_mean_and_missing_scores_are_both_reported() -> None:
     text = _one({("scored", ""): 1, ("unscored", "timeout"): 1}, 0.1)[1]
-    assert "is 0.1000; --format json shows all of them, --format html leads to what went wrong; 1 of 2" in text
+    assert "is 0.1000; --format json shows all of them, --format html shows the failures; 1 of 2" in text
     assert "Raise judge.timeout" in text
 
 
@@ -236,7 +239,7 @@ def test_thresholds_of_metrics_that_did_not_run_are_not_checked(tmp_path: Path) 
     config = "metrics: {thresholds: {task_completion: 0.5, trace.coherence: 0.99}}"
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], config, "--metrics", "response")
     assert done.exit_code == 0, done.output
-    assert done.stderr.count(": not checked: it was not asked (--metrics, metrics.enabled)\n") == 2
+    assert done.stderr.count(": not checked: the metric is not selected (--metrics, metrics.enabled)\n") == 2
 
 
 def test_a_result_below_a_default_threshold_does_not_fail_the_run(tmp_path: Path) -> None:
@@ -250,7 +253,7 @@ def test_a_result_below_a_default_threshold_does_not_fail_the_run(tmp_path: Path
 def test_a_metric_that_applies_to_nothing_passes_and_names_its_requirement(tmp_path: Path) -> None:
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "metrics: {thresholds: {tool_loop: 0.5}}")
     assert done.exit_code == 0, done.output
-    assert "applies to nothing in the input (it needs tool calls)" in done.stderr
+    assert "does not apply to the input (it needs tool calls)" in done.stderr
 
 
 def test_a_trial_metric_without_trials_cannot_be_checked(tmp_path: Path) -> None:
@@ -284,8 +287,8 @@ def test_the_notice_names_judge_only_as_a_reason_for_judged_metrics(
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     config = f"{{metrics: {{thresholds: {{{metric}: 0.5}}}}, judge: {{model: openai/none, only: {{{only}}}}}}}"
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], config, "--metrics", metric)
-    assert done.stderr.endswith("); judge.only leaves traces out\n" if told else ")\n")
-    assert "passes unmeasured: it applies to nothing in the input (it needs " in done.stderr
+    assert done.stderr.endswith("); judge.only excludes traces\n" if told else ")\n")
+    assert "passes unmeasured: the metric does not apply to the input (it needs " in done.stderr
 
 
 def test_a_missed_threshold_lists_the_worst_traces_first(tmp_path: Path) -> None:
@@ -298,7 +301,7 @@ def test_a_missed_threshold_lists_the_worst_traces_first(tmp_path: Path) -> None
     assert examples[0].startswith("  0 in trace ")
 
 
-NOTHING = "trace.tool_loop has no result: it applies to nothing in the input (it needs tool calls)"
+NOTHING = "trace.tool_loop has no result: the metric does not apply to the input (it needs tool calls)"
 NO_TRIAL = "has no result: cannot be checked: no trace of the input is a trial of a case; name a case file with --cases"
 
 
@@ -321,7 +324,7 @@ def test_a_metric_selected_by_name_without_results_gets_a_reason(tmp_path: Path,
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("trial.exit_code", ["trial.end_state has no result: it applies to nothing in the input"]),
+        ("trial.exit_code", ["trial.end_state has no result: the metric does not apply to the input"]),
         ("trace.coherence", []),
     ],
 )

@@ -71,7 +71,7 @@ class TestSeverity:
         assert severity_gate(groups, "medium") == GateOutcome(
             "failures",
             False,
-            "failures (fail_on_error_severity medium): 5 incidents with this severity or a higher one",
+            "failures (fail_on_error_severity medium): 5 incidents with this severity or a higher severity",
             (
                 "[high] cause 0 (1 occurrence(s)): trace 000000000000",
                 "[high] cause 1 (2 occurrence(s)): trace 000000000000, trace 010101010101",
@@ -114,7 +114,7 @@ class TestChecked:
         ]
         assert found[1].text == (
             "trace.tool_loop (threshold 0.9): the mean of 2 scores is 0.5000; --format json shows all of them, "
-            "--format html leads to what went wrong"
+            "--format html shows the failures"
         )
         assert found[1].examples == (f"0.25 in trace {'ab' * 16}: {'x' * 199}…", f"0.75 in trace {'cd' * 16}: twice")
         assert found[2].text == f"session.agent_reliability (threshold 0.5): {NO_SESSION}"
@@ -131,8 +131,8 @@ class TestChecked:
 
 
 ONLY = {"gen_ai.agent.name": ["nobody"]}
-UNASKED = (True, "not checked: it was not asked (--metrics, metrics.enabled)")
-NO_JUDGE = (False, "cannot be checked: no judge is configured; name one with --model, or take the threshold out")
+UNASKED = (True, "not checked: the metric is not selected (--metrics, metrics.enabled)")
+NO_JUDGE = (False, "cannot be checked: no judge is configured; name a model with --model, or remove the threshold")
 NO_TRACES = (True, "passes unmeasured: the input has no agent traces")
 NO_TRIALS = (
     False,
@@ -141,7 +141,7 @@ NO_TRIALS = (
 
 
 def nothing(needs: str, more: str = "") -> tuple[bool, str]:
-    return True, f"passes unmeasured: it applies to nothing in the input (it needs {needs}){more}"
+    return True, f"passes unmeasured: the metric does not apply to the input (it needs {needs}){more}"
 
 
 class TestMissingResults:
@@ -171,7 +171,7 @@ class TestMissingResults:
         run = summary(result("exit_code", level="trial"))
         passed, why = _silent(config(), run, "trial.trial_correct")
         assert passed
-        assert why.startswith("passes unmeasured: it applies to nothing in the input (it needs ")
+        assert why.startswith("passes unmeasured: the metric does not apply to the input (it needs ")
 
     @pytest.mark.parametrize(
         ("only", "told"),
@@ -187,8 +187,8 @@ class TestMissingResults:
         judged = config(judge={"model": "openai/none", "only": only, "detail": "all"})
         passed, why = _silent(judged, summary(), "trace.argument_correctness")
         assert passed
-        assert why.startswith("passes unmeasured: it applies to nothing in the input (it needs ")
-        assert why.endswith("); judge.only leaves traces out" if told else ")")
+        assert why.startswith("passes unmeasured: the metric does not apply to the input (it needs ")
+        assert why.endswith("); judge.only excludes traces" if told else ")")
 
     def test_judge_detail_is_named_as_a_reason_only_without_a_threshold(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
@@ -208,7 +208,7 @@ class TestUnanswered:
         assert self.told("loop_detection", "coherence", "trace.tool_loop", given=[result()]) == [
             f"trace.loop_detection has no result: {NO_SESSION.removeprefix('passes unmeasured: ')}",
             f"turn.coherence has no result: {NO_JUDGE[1]}",
-            "trace.tool_loop has no result: it applies to nothing in the input (it needs tool calls)",
+            "trace.tool_loop has no result: the metric does not apply to the input (it needs tool calls)",
         ]
 
     def test_a_metric_that_cannot_be_checked_gets_its_reason(self) -> None:
@@ -224,7 +224,7 @@ class TestUnanswered:
             f"trial.trial_correct has no result: {NO_TRIALS[1]}"
         ]
         [said] = self.told("trial_correct", given=[result("exit_code", level="trial")])
-        assert said.startswith("trial.trial_correct has no result: it applies to nothing in the input (it needs ")
+        assert said.startswith("trial.trial_correct has no result: the metric does not apply to the input (it needs ")
 
 
 class TestSentences:
@@ -238,14 +238,13 @@ class TestSentences:
                 {("scored", ""): 1},
                 0.25,
                 False,
-                "the mean of 1 score is 0.2500; --format json shows all of them, "
-                "--format html leads to what went wrong",
+                "the mean of 1 score is 0.2500; --format json shows all of them, --format html shows the failures",
             ),
             (
                 {("scored", ""): 2, ("unscored", "timeout"): 2, ("unscored", "no_content"): 9},
                 0.75,
                 False,
-                "2 of 4 results have no score (50%, and gates.max_unscored is 20%), most for timeout. "
+                "2 of 4 results have no score (50%, and gates.max_unscored is 20%), most often because of timeout. "
                 f"{CURES['timeout']}",
             ),
             (

@@ -20,7 +20,7 @@ RESULTS = (
 )
 KEY = "bad.yaml:1:9 judge.modle: unknown key; did you mean model?"
 FIELD = "case.yaml:1: cases[0].expected_tols: is not a field of a case; did you mean expected_tools?"
-NO_FILE = "nowhere.yaml: no such file; `pandaeval config schema --example` prints one"
+NO_FILE = "nowhere.yaml: no such file; `pandaeval config schema --example` prints an example"
 
 MISTAKES = {
     "evaluat traces": "No such command 'evaluat'. Did you mean 'evaluate'? see `pandaeval -h`",
@@ -42,7 +42,7 @@ MISTAKES = {
     "evaluate TRACES --cases case.yaml": FIELD,
     "evaluate TRACES --cases nowhere.yaml": "nowhere.yaml: cannot be read: No such file or directory; name a case file",
     "evaluate TRACES --baseline nowhere.jsonl": RESULTS,
-    "evaluate TRACES -o no/folder/x --format json": "No such file or directory; name an existing folder",
+    "evaluate TRACES -o no/folder/x --format json": "No such file or directory; name a writable file in an existing",
     "evaluate jaeger://127.0.0.1:9?service=x": "cannot be reached; check that it runs, and that this is the port of",
     "inspect nowhere.jsonl": "name a file of traces, - for standard input, or a trace store such as jaeger://",
     "metrics tool_lop": "tool_lop: unknown metric; did you mean tool_loop?",
@@ -63,7 +63,7 @@ MISTAKES = {
     "labels import nowhere.csv": "name a file of labels, such as `pandaeval labels next -o FILE` writes",
     "labels next --store empty": NO_STORE,
     "passk nowhere.jsonl": RESULTS,
-    "passk nowhere.jsonl --k 0": "--k 0: numbers of trials, from 1 to 1000, such as 1,3,5",
+    "passk nowhere.jsonl --k 0": "--k 0: write numbers of trials from 1 to 1000, such as 1,3,5",
     f"cases from-trace abc {AWAY}": NOBODY,
     "cases promote nowhere.jsonl": RESULTS,
     "config check bad.yaml": KEY,
@@ -71,7 +71,7 @@ MISTAKES = {
     "init lang-graph": "lang-graph: no example program; did you mean langgraph?",
     "drill nowhere.jsonl": "name a file of traces, - for standard input, or",
     "judge check": "name a model with --model, or set judge.model",
-    "calibrate labels.csv": "name the scores with --results FILE or --store FOLDER",
+    "calibrate labels.csv": "name the scores with either --results FILE or --store FOLDER",
     "collector --config bad.yaml": KEY,
 }
 

@@ -102,7 +102,7 @@ def test_unusable_metric_modules_are_reported_with_their_places(run: Run, tmp_pa
 def test_a_missing_environment_variable_is_a_note_unless_strict(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("judge: {api_key_env: PANDAEVAL_TEST_KEY}\n")
-    problem = f"{path}:1:22 judge.api_key_env: the environment variable PANDAEVAL_TEST_KEY is not set\n"
+    problem = f"{path}:1:22 judge.api_key_env: the environment variable PANDAEVAL_TEST_KEY is not set or is empty\n"
     assert run("config", "check", str(path)) == (f"{path} is valid\n", f"note: {problem}")
     assert run("config", "check", "--strict", str(path), code=2) == ("", problem)
 
@@ -136,7 +136,7 @@ embedding: {model: "litellm:openai/text-embedding-3-small"}
 """
 _UNSET = "the environment variable {} is not set; set it"
 _KEYS = {
-    "judge.model": f"2:10 judge.model: {_UNSET.format('OPENAI_API_KEY')}, or name the variable of the key in "
+    "judge.model": f"2:10 judge.model: {_UNSET.format('OPENAI_API_KEY')}, or name another variable in "
     "judge.api_key_env",
     "judge.fallbacks": f"3:30 judge.fallbacks[1]: {_UNSET.format('ANTHROPIC_API_KEY')}",
     "judge.models": f"4:32 judge.models.trace.plan_quality: {_UNSET.format('GEMINI_API_KEY or GOOGLE_API_KEY')}",

@@ -206,7 +206,7 @@ def test_problems_of_environment_variables_name_the_variable() -> None:
     assert problems == [
         "BANANA__PEEL banana: unknown key; known here: server, kafka, close, late, line, session, metrics, "
         "response, embedding, judge, redact, store, ui, spans, exporters, gates",
-        "CLOSE_IDLE: is not read; write PANDAEVAL_CLOSE__IDLE, with two underscores below a section",
+        "CLOSE_IDLE: is not read; write PANDAEVAL_CLOSE__IDLE, with two underscores after a section",
         "CLOSE__QIET: unknown key; did you mean PANDAEVAL_CLOSE__QUIET?",
         'CLOSE__QUIET: "ten" is not a duration; write 10s, 15m or 24h',
         "EXPORTERS__OTLP_ENDPOINT: unknown key; known here: jsonl, kafka, otlp, prometheus, webhook",
@@ -243,7 +243,7 @@ def test_a_conflict_is_reported_at_the_value_that_was_set(tmp_path: Path) -> Non
 def test_a_missing_file_or_a_directory_is_an_error(tmp_path: Path) -> None:
     missing = tmp_path / "missing.yaml"
     assert _problems(missing, {}) == [
-        f"{missing}: no such file; `pandaeval config schema --example` prints one to begin with"
+        f"{missing}: no such file; `pandaeval config schema --example` prints an example"
     ]
     assert _problems(tmp_path, {}) == [f"{tmp_path}: is a directory, not a file"]
 

@@ -38,6 +38,7 @@ def test_all_metrics_are_enabled_unless_some_are_named() -> None:
     ("thresholds", "expected"),
     [
         ({"trace.coherence": 0.4, "turn.coherence": 4}, {"trace.coherence": 0.4, "turn.coherence": 4.0}),
+        ({"coherence": 4}, {"turn.coherence": 4.0}),
         ({"helpfulness": 3.5, "confidence": 0}, {"turn.helpfulness": 3.5, "trace.confidence": 0.0}),
     ],
 )

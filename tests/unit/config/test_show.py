@@ -59,7 +59,7 @@ def test_a_secret_is_read_from_its_variable_and_must_be_set() -> None:
     assert secret(None, {}) is None
     assert secret("TOKEN", {"TOKEN": " abc\n"}) == "abc"
     for environ in ({}, {"TOKEN": " "}):
-        with pytest.raises(ConfigError, match=r"^the environment variable TOKEN is not set$"):
+        with pytest.raises(ConfigError, match=r"^the environment variable TOKEN is not set or is empty$"):
             secret("TOKEN", environ)
 
 
@@ -73,5 +73,13 @@ def test_missing_variables_files_and_folders_are_reported_with_their_places(tmp_
         ("server.tls", f"{tmp_path / 'config.yaml'}:1:29"),
         ("store.path", "command line"),
     ]
-    assert problems[0].message == "the environment variable A is not set"
+    assert problems[0].message == "the environment variable A is not set or is empty"
     assert check_machine(Config(), {}) == []
+
+
+def test_secrets_in_parameters_of_the_judge_are_masked() -> None:
+    parameters = {"aws_secret_access_key": "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY", "aws_region_name": "eu-west-1"}
+    config = load(None, {}, {"judge.parameters": parameters, "judge.api_key_env": "JUDGE_API_KEY"})
+    judge = effective(config)["judge"]
+    assert judge["parameters"] == {"aws_secret_access_key": "***", "aws_region_name": "eu-west-1"}
+    assert judge["api_key_env"] == "JUDGE_API_KEY"

@@ -45,6 +45,8 @@ def test_baggage_is_set_only_with_propagate() -> None:
         assert not baggage.get_all()
     with using_session("s", propagate=True):
         assert baggage.get_all() == {"pandaeval.session.id": "s"}
+    with using_user("ada"), using_session("s", propagate=True):
+        assert baggage.get_all() == {"pandaeval.session.id": "s"}, "the user stays here"
 
 
 @using_session("decorated")

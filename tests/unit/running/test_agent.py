@@ -196,8 +196,8 @@ def test_a_chat_completions_endpoint_gets_an_openai_request(server: _Server) -> 
     ("status", "reply", "why"),
     [
         (500, b"boom", "answered 500: boom"),
-        (200, b'{"text": "x"}', 'answer {"answer": text}, or as OpenAI chat completions do'),
-        (200, b'{"answer": 1}', "answer "),
+        (200, b'{"text": "x"}', 'return JSON with {"answer": text}, or an OpenAI chat completion'),
+        (200, b'{"answer": 1}', "return JSON with"),
         (200, b"hello", "answered 200: hello"),
         (200, b'{"choices": []}', "answered "),
     ],

@@ -44,8 +44,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("suite.yaml --agent a:b --only refund-3", "suite.yaml has no such case; the nearest is refund-"),
-        ("suite.yaml --agent a:b --only x", "suite.yaml has no such case; it has refund"),
+        ("suite.yaml --agent a:b --only refund-3", "suite.yaml has no case of this name; the nearest is refund-"),
+        ("suite.yaml --agent a:b --only x", "suite.yaml has no case of this name; it has refund"),
         ("suite.yaml --agent a:b -o /proc", "--output /proc: No such file or directory; name a writable folder"),
         ("suite.yaml --agent a:b --only refund-1 --baseline x", "--baseline compares whole suites; omit --only"),
         ("suite.yaml --agent a:b --turn-timeout soon", "--turn-timeout soon: is not a duration; write 10s"),
@@ -58,7 +58,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("suite.yaml --agent http://127.0.0.1:99999", "cannot be reached (Port out of range 0-65535): start it first"),
         ("suite.yaml --agent a:b -o suite.yaml", "--output suite.yaml: File exists; name a writable folder"),
         ("suite.yaml --agent a:b --baseline nowhere.jsonl", "nowhere.jsonl cannot be read"),
-        ("mute.yaml --agent a:b", "case mute has no user messages: give it inputs.task or interactions"),
+        (
+            "mute.yaml --agent a:b",
+            "case mute has no user messages: give it inputs.task, or give each interaction an input",
+        ),
         ("played.yaml --agent a:b", "case played has no user messages: name a model for its user with --simulate"),
         ("suite.yaml", "no agent is named: use --agent, as in --agent app:answer, or write agents in the case file"),
         ("named.yaml", "agents has no lives; it has live"),

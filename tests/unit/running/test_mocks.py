@@ -76,7 +76,9 @@ def test_the_first_matching_mock_answers(mock: Any, calls: list[dict[str, Any]],
 def test_a_call_without_a_matching_mock_is_refused_with_the_cure(given: dict[str, Any]) -> None:
     reply = Mocks(_case(pay={"when": {"n": 1}, "result": "one"})).reply("pay", given)
     assert reply.kind == "refused"
-    assert reply.error.startswith(f"pay: no mock of case shop fits {json.dumps(given)}; add one to mocks.pay, or set")
+    assert reply.error.startswith(
+        f"pay: no mock of case shop fits {json.dumps(given)}; add a mock to mocks.pay, or set"
+    )
     assert Mocks(_case(pay={"result": 1})).reply("book", given).kind == "refused"
 
 
@@ -184,7 +186,7 @@ def test_a_call_without_a_known_case_never_reaches_the_tool() -> None:
             thread = threading.Thread(target=target)
             thread.start()
             thread.join()
-    assert answers[0].startswith("find: it is not known of which case the call is: pass OpenTelemetry's context on")
+    assert answers[0].startswith("find: the case of the call is unknown: propagate OpenTelemetry's context")
     assert answers[1:] == ["mock"]
 
 

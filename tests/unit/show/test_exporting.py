@@ -238,7 +238,9 @@ def test_the_command_writes_the_same_bytes_as_the_api(folder: Path, client: Test
     assert command(*store, "--of", "incidents").count("\n") == len(GROUPS)
     assert "--of traces" in command(*store, "--of", "results", "--format", "case", code=2)
     said = command(*store, "--output", str(tmp_path / "no" / "file"), code=2)
-    assert "cannot be written: No such file or directory; name an existing folder" in " ".join(said.split())
+    assert "cannot be written: No such file or directory; name a writable file in an existing folder" in " ".join(
+        said.split()
+    )
 
 
 def test_downloading_a_file_without_a_collector_is_a_clear_error() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _TIMEOUT_S, _LONG_S = 20.0, 600.0
-"""Time limits in seconds of reads, and of other requests, because a dry run of many traces can take minutes."""
+"""Time limits in seconds. The second is for POST, because a dry run of many traces can take minutes."""
 _MOST_TOLD = 500
 TOKEN_ENV = "PANDAEVAL_TOKEN"  # noqa: S105 - a variable's name
 """Name of the variable with the token."""
@@ -97,7 +97,7 @@ class AsyncApiClient:
 
     def _refused(self, answer: httpx.Response) -> str:
         if answer.status_code == 401:
-            return f"the collector requires a token: set {TOKEN_ENV} to the token in its server.token_env"
+            return f"the collector requires a token: set {TOKEN_ENV} to the value of its variable in server.token_env"
         try:
             return redacted_line(answer.json()["detail"], _MOST_TOLD)  # it can contain values from spans
         except (ValueError, KeyError, TypeError):

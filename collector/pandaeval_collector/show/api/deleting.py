@@ -83,5 +83,5 @@ def deleting_routes(app: FastAPI, reads: Reads, work: Work) -> None:
             until = time.monotonic() + _WAIT_S
             done = await asyncio.to_thread(complete, store.deletions, store.path, lambda: time.monotonic() > until)
         except (OSError, sqlite3.Error, RuntimeError) as error:  # a full disk; a store that closes
-            raise ProblemError(503, "the deletion is not complete: the collector continues later") from error
+            raise ProblemError(503, "the store failed; a deletion that has begun continues later") from error
         return Deleted(rows=rows, sinks=sent, complete=done)

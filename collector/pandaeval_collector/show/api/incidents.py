@@ -129,7 +129,8 @@ class FailureWindow:
         if runs := self.dismissed.get(incident_id):
             detail = f"in this window are dismissed ({many(len(runs), 'run')})"
             raise ProblemError(404, f"all findings of incident {incident_id} {detail}")
-        raise ProblemError(404, f"there is no incident {incident_id[:40]}; `pandaeval failures list` lists them")
+        detail = f"there is no incident {incident_id[:40]} in this window"
+        raise ProblemError(404, f"{detail}; `pandaeval failures list --state all` lists them")
 
 
 class IncidentReads:

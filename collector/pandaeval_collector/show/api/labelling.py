@@ -71,7 +71,7 @@ class Annotations(ItemPage[Annotation]):
 
 
 class NewDraw(BaseModel):
-    """A random draw of judged runs without a label, half near the threshold."""
+    """A random draw of judged runs without a label. Runs near the threshold are more probable."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -85,7 +85,7 @@ class NewDraw(BaseModel):
 
 
 class DrawnUnit(BaseModel):
-    """A drawn run. ``probability``: that such a draw contains it."""
+    """A drawn run, and the probability that such a draw contains the run."""
 
     trace_id: str | None
     session_id: str | None
@@ -93,7 +93,7 @@ class DrawnUnit(BaseModel):
 
 
 class Draw(BaseModel):
-    """Drawn runs. Repeated until a label is added, it is the same. ``waiting``: judged runs without a label."""
+    """Drawn runs, the same until a label or a judged run is added. ``waiting``: judged runs without a label."""
 
     items: list[DrawnUnit]
     labelled: int
@@ -137,7 +137,7 @@ def labelling(app: FastAPI, reads: Reads, names: Names, work: Work) -> None:
     async def undo(request: GivenAnnotation) -> None:
         unit, metric = _unit(request, names)
         if not await asyncio.wrap_future(store.people.remove(unit, metric, bounded(request.annotator.strip()))):
-            raise ProblemError(404, "there is no verdict of this person")
+            raise ProblemError(404, "this person has no verdict about this run and metric")
 
     @app.post("/labels/draw", response_model=Draw, responses=WRITES, summary="Draw runs for people to label")
     async def draw(request: NewDraw) -> Draw:

@@ -83,7 +83,7 @@ class Names:
 
 
 def unknown(kind: str, name: str, known: Iterable[str], none: str = "no trace is stored yet") -> str:
-    """Return the error for an unknown name, with its closest in ``known``. ``none``: if none is close."""
+    """Return the error for an unknown name, with its closest in ``known``. ``none``: advice if no name is known."""
     known = [*known]
     advice = none
     if known:

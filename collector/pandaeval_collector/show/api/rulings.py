@@ -215,7 +215,7 @@ def _trial(asked: RulingTrial, verdicts: Sequence[StandingVerdict]) -> RunSpec:
     of_agent = [each for each in verdicts if asked.agent in ("", each.agent)]
     open_ = [each for group in groups for each in group.verdicts if each in of_agent]
     if not open_:
-        raise ProblemError(404, f"no unclear run depends on question {asked.question or 'of this agent'}")
+        raise ProblemError(404, f"no unclear run depends on a question (ID: {asked.question or 'any'})")
     labelled = [each for each in of_agent if each.labelled][:_LABELLED]
     decided = [each for each in of_agent if each.passed is not None][:_DECIDED]
     chosen = {(each.no, each.metric) for each in (*open_, *labelled, *decided)}

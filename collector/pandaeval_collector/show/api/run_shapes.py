@@ -22,7 +22,7 @@ from pandaeval_collector.store.schedules import ScheduleRow, Schedules
 _FAILURES = 50
 """Maximum failed traces shown with a run."""
 _SAME = ("model", "sample", "emit", "name", "budget_usd")
-"""What is called alike in a request and in the run that is stored."""
+"""Fields with the same name in a request and in the stored run."""
 Text = Annotated[str, Field(max_length=MOST_TEXT)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Seconds = Annotated[Milliseconds, BeforeValidator(lambda seconds: int(seconds * 1000))]
@@ -40,19 +40,20 @@ class RunBody(BaseModel):
     )
     filters: RunFilters = Field(default_factory=RunFilters, description="Selects the traces to score.")
     model: Text | None = Field(
-        default=None, description="Judge model from the configuration. If null, the default model is used."
+        default=None, description="Judge model that the configuration names. If null, the configured models."
     )
-    sample: Share = Field(default=1.0, description="Share of the sessions to score, 0 to 1.")
+    sample: Share = Field(default=1.0, description="Share of the sessions and single traces to score, 0 to 1.")
     signal_weights: dict[str, Weight] = Field(
         default_factory=dict,
-        description="Weights of metrics in the session score. They override session.weights.",
+        description="Weights of confidence, loop_detection, tool_correctness and coherence in session scores. They "
+        "override session.weights.",
     )
     emit: bool = Field(default=False, description="Also send the results to the configured exporters, with the run ID.")
     name: Text = Field(default="", description="Name of the run in lists.")
     budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = Field(
         default=None,
-        description="Maximum cost in US dollars. Judged metrics need this limit or judge.daily_usd. Models "
-        "without a list price count as free.",
+        description="Cost in US dollars at which the run stops, checked before each batch of traces. Judged metrics "
+        "need this limit or judge.daily_usd. Models without a list price count as free.",
     )
     dry_run: bool = Field(default=False, description="Only estimate calls, tokens and cost.")
 

@@ -24,7 +24,7 @@ class _RefusedError(Exception):
 class OwnWrites:
     """Passes reads, and JSON writes up to ``most_bytes`` from our origin or ``allowed`` names.
 
-    ``told``: text of refusals.
+    ``refusal_text``: for requests from other pages.
     """
 
     def __init__(

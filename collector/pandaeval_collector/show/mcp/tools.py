@@ -66,7 +66,7 @@ class Tools:
         self,
         failed: Annotated[
             bool | None,
-            Field(description="If true, show traces in which metric failed. Without metric: in which any failed."),
+            Field(description="true: metric failed; false: metric passed. Without metric: with or without a failure."),
         ] = None,
         *,
         filters: dict[str, Any],
@@ -128,7 +128,7 @@ class Tools:
 
     @filtered("metric")
     async def pass_rates(self, filters: dict[str, Any]) -> str:
-        """Numbers of passed and failed results for each metric and agent, most failures first."""
+        """Numbers of passed, failed, undecided and unscored results for each metric and agent, most failures first."""
         rates = await self._rates(filters)
         if not rates:
             return "No results match."
@@ -143,7 +143,7 @@ class Tools:
         metric: Annotated[str | None, Field(max_length=MOST_TEXT, description=meaning("metric"))] = None,
     ) -> str:
         """Compare two groups of runs, such as two versions, two models, or the times before and after a change. Shows
-        pass rates with 95 % intervals and p-values, new, growing and gone incidents, latency and cost."""
+        pass rates with 95 % intervals and p-values, incidents that changed, latency and cost."""
         sides = {"a": a.model_dump(mode="json"), "b": b.model_dump(mode="json")}
         asked = {f"{side}.{name}": value for side, group in sides.items() for name, value in group.items()}
         found = await self._asker.get("/compare", metric=metric, **asked)

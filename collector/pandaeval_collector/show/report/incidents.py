@@ -220,9 +220,10 @@ class IncidentRow(BaseModel):
     """An incident within a window.
 
     ``ids``: names for its state. ``grouped``: they are in results (`metadata.failure_group.id`). ``also``: other
-    metrics and labels at the same steps. ``trend``: `begun`, `rising` or empty. ``first_at``: first seen, perhaps
-    earlier. ``among``: runs of its agents in the window. ``dismissed``: findings that people dismissed. ``spark``: runs
-    over the window. Other fields: newest failure.
+    metrics and labels at the same steps. ``trend``: `begun`, `rising` or empty. ``runs``: runs, or sessions if its
+    metric is of sessions. ``first_at``: first seen, perhaps earlier. ``among``: runs of its agents in the window.
+    ``dismissed``: runs whose finding people dismissed. ``spark``: ``runs`` over the window. Other fields: newest
+    failure.
     """
 
     id: str

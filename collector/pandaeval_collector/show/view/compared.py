@@ -11,7 +11,7 @@ Row = Mapping[str, Any]
 _PERCENT, _CHANGE, _P = ".0%", "+.0%", ".2g"
 MEASURES: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "us": ("latency (median)", lambda us: f"{us / 1e6:.2f} s"),
-    "us95": ("latency (95 %)", lambda us: f"{us / 1e6:.2f} s"),
+    "us95": ("latency (95th percentile)", lambda us: f"{us / 1e6:.2f} s"),
     "tokens": ("tokens (median)", lambda tokens: f"{tokens:,.0f}"),
     "usd": ("cost (median)", dollars),
 }
@@ -53,7 +53,7 @@ def measure_texts(row: Row) -> tuple[str, str, str]:
 def compared_lines(found: Row) -> Iterator[str]:
     """Yield the comparison in lines: rates, then incidents that changed, then latency and cost."""
     a, b = (found[side]["runs"] for side in ("a", "b"))
-    yield f"a has {many(a, 'run')}, b has {b:,}"
+    yield f"a has {many(a, 'run')}, b has {b:,}; each rate is the passed share of the decided results"
     for rate in found["rates"]:
         sides = ", ".join(f"{side} {share_text(rate[side])}" for side in ("a", "b"))
         yield f"{redacted_line(rate['metric'], 80)}: {sides}; b - a {change_text(rate)}, p {p_text(rate)}"

@@ -43,7 +43,7 @@ def step_lines(row: Row) -> Iterator[str]:
     """Yield a trace's steps as a tree, with reasons below blamed steps."""
     detail = row["detail"]
     if detail is None:
-        yield "no steps to show: the spans of this trace are no longer stored (store.retention)"
+        yield "no steps to show: the spans are no longer stored (store.retention, store.keep_content, store.max_bytes)"
         return
     blamed = _reasons_by_step(row["results"], [span["id"] for span in detail["spans"]])
     for number, span in enumerate(detail["spans"], 1):

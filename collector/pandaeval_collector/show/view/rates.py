@@ -20,7 +20,8 @@ Row = Mapping[str, Any]
 class OutcomeCounts:
     """Counts of results.
 
-    ``passed``, ``failed``: with a threshold. ``unscored``: by reason. ``unclear``, ``disputed``: open verdicts.
+    ``scored``: also without a verdict. ``passed``, ``failed``: decided verdicts. ``unscored``: by reason. ``unclear``,
+    ``disputed``: open verdicts.
     """
 
     scored: int = 0

@@ -49,8 +49,9 @@ class BatchRun(BaseModel):
 class TraceRow(BaseModel):
     """A trace in a list.
 
-    ``failed``: the run or a result failed. ``worst``: lowest signal, 0..1, or null. ``results``: newest by metric.
-    ``runs``: answered runs of a batch. ``evaluations``: of other evaluators.
+    ``failed``: the run or a result failed. ``failures``: number of failed results; a failed run adds 1. ``worst``:
+    lowest signal, 0..1, or null. ``results``: newest by metric. ``runs``: answered runs of a batch. ``evaluations``: of
+    other evaluators.
     """
 
     trace_id: str
@@ -107,7 +108,8 @@ class TraceRow(BaseModel):
 class SessionRow(BaseModel):
     """A session in a list, or a trace without session (``session_id`` is null).
 
-    ``worst``: worst trace. ``results``: ``final`` is false while it is open. ``question``: first input.
+    ``failed``: a result of the session itself failed. ``worst``: worst trace. ``results``: ``final`` is false while the
+    session is open. ``question``: first input.
     """
 
     session_id: str | None
@@ -149,7 +151,7 @@ class Results(ItemPage[Result]):
 
 
 class SessionDetail(SessionRow):
-    """A session with at most 2,000 traces by start. ``open``: more may come."""
+    """A session with its 2,000 worst traces, sorted by start. ``open``: more traces may follow."""
 
     open: bool
     members: list[TraceRow]
@@ -158,8 +160,8 @@ class SessionDetail(SessionRow):
 class TraceDetail(TraceRow):
     """A trace with its content.
 
-    ``understood``: as in `pandaeval inspect`. ``detail``: waterfall rows with positions in ``texts``. Both null if
-    spans are not kept.
+    ``understood``: as in `pandaeval inspect`. ``detail``: waterfall rows with positions in ``texts``. Both are null if
+    the spans are no longer stored.
     """
 
     understood: dict[str, Any] | None
@@ -169,8 +171,8 @@ class TraceDetail(TraceRow):
 class WindowRate(BaseModel):
     """Current results of a metric in a window.
 
-    ``passed``, ``failed``: with a threshold. ``unscored``: by reason. ``unclear``, ``disputed``: open verdicts.
-    ``agent``: null for all. A session counts for each agent; a run once per turn metric.
+    ``scored``: also without a verdict. ``passed``, ``failed``: decided verdicts. ``unscored``: by reason. ``unclear``,
+    ``disputed``: open verdicts. ``agent``: null for all. A session counts for each agent; a run once per turn metric.
     """
 
     metric: str
@@ -186,9 +188,9 @@ class WindowRate(BaseModel):
 
 
 class CorrectedShare(BaseModel):
-    """A pass rate over all judged runs, corrected by human ``labels``, with 95 % interval.
+    """A pass rate over all judged runs, corrected by 50 or more human ``labels``, with 95 % interval.
 
-    ``judge``: the uncorrected share.
+    ``labels``: on drawn runs. ``judge``: the uncorrected share of decided runs.
     """
 
     metric: str
@@ -244,7 +246,7 @@ class Overview(BaseModel):
     links: dict[str, str]
     page: bool
     data: str | None = Field(description="Data directory of the collector; null if no collector runs.")
-    grpc_port: int | None = Field(description="Address of OTLP/gRPC; null if it is not a TCP address.")
+    grpc_port: int | None = Field(description="Port of OTLP/gRPC; null if it is not a TCP address.")
 
 
 class MetricShape(BaseModel):

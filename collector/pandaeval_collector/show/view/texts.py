@@ -12,7 +12,7 @@ from pandaeval_collector.judge.shorten import elided
 _MARK = 60
 BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NO_VALUE = "-"
-"""Stands for a value that there is not."""
+"""Placeholder for a missing value."""
 MARGIN = 6000
 """Extra characters searched for secrets after the shown text, because a part of a key is not recognised."""
 

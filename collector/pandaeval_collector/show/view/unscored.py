@@ -12,27 +12,33 @@ from pandaeval_collector.show.view.rates import OutcomeCounts, handled
 TASK = "trace.task_completion"
 CURES: Mapping[str, str] = {
     "no_content": "These runs lack content: the question, the answer, or arguments and results of calls. Each reason "
-    f"names the missing part. To capture content, with most instrumentations: {capture_cure(())}. The log names the "
-    "setting for each service.",
+    f"names the missing part. To capture content, with most instrumentations: {capture_cure(())}. If a service sends "
+    "no content at all, the log names its setting.",
     "judge_failed": "The judge's provider gave no usable answer. Check the key and the model name, then try again.",
-    "invalid_verdict": "The reply of the judge had the wrong format twice. Try a stronger model.",
-    "timeout": "The judge took too long. Raise judge.timeout, or lower judge.concurrency.",
-    "over_budget": "The daily budget is spent. Raise judge.daily_usd, or lower judge.sample.",
+    "invalid_verdict": "The judge gave no valid reply. Each reason names the error. Try a stronger model.",
+    "timeout": "The judge or the metric took too long. For a judge, raise judge.timeout, or lower judge.concurrency. "
+    "For a metric without a judge, raise line.timeout.",
+    "over_budget": "The daily budget is spent (judge.daily_usd), or the judge was too slow (judge.rpm, judge.tpm, "
+    "judge.concurrency). Raise the limit, or lower judge.sample.",
     "not_sampled": "Not sampled, because judge.sample is below 1.",
-    "incomplete_trace": "The trace was completed before its root span ended. Check that your application exports the "
-    "root span, or raise the close.* limits.",
-    "insufficient_evidence": "Too few inputs of this metric could be scored, or the session is longer than the metric "
-    "examines. The reason of each result names the cause.",
-    "metric_error": "A metric raised an error. This is a bug in pandaeval: please report it with the reason.",
+    "incomplete_trace": "The trace was completed before its root span ended, or the run was stopped. Check that your "
+    "application exports the root span, or raise the close.* limits.",
+    "insufficient_evidence": "The evidence is not sufficient. For example, the judge could not decide, or too little "
+    "was captured. The reason of each result names the cause.",
+    "metric_error": "A metric or the embedder raised an error, which the reason names. Correct your own metric, or the "
+    "settings of the embedder. Otherwise this is a bug in pandaeval: please report it with the reason.",
     "injection_suspected": "The run contains instructions to the judge, so it was not scored. Review it yourself.",
     "shutdown": "The collector stopped before this evaluation. Evaluate the run again.",
     "simulator_failed": "The simulated user broke the conversation. Try again, or use a stronger model.",
 }
-"""What to do about many results that could not be scored, by why."""
+"""Cause and fix for each reason of missing scores."""
 
 
 def unjudged_text(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str | None) -> str:
-    """Return sentences on unjudged questions and why. ``traces``: number of runs. ``judge``: configured model."""
+    """Return a sentence on runs without a verdict on task success, and why; ``""`` if there is a verdict.
+
+    ``traces``: number of runs. ``judge``: configured model.
+    """
     scored = tallies[TASK].scored if TASK in tallies else 0
     if not traces or scored >= traces or handled(tallies):
         return ""
@@ -43,13 +49,16 @@ def unjudged_text(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str 
     elif TASK in tallies and tallies[TASK].unscored:
         reason = f"no run has a verdict ({tallies[TASK].whys})"
     else:
-        reason = "task_completion did not run (excluded by metrics.enabled or judge.only)"
+        reason = "task_completion did not run (see judge.detail, judge.only and metrics.enabled)"
     known = " Rules cannot show whether a task was done or an answer is right."
     return f"Task success was not judged: {reason}.{known}"
 
 
 def missing(unscored: Iterable[tuple[str, Mapping[str, int]]]) -> list[dict[str, Any]]:
-    """Group unscored results by reason, most first, with fixes. ``unscored``: counts by reason for each metric."""
+    """Group unscored results by reason, most frequent first, with fixes.
+
+    ``unscored``: counts by reason for each metric.
+    """
     by_reason: dict[str, Counter[str]] = {}
     for metric, reasons in unscored:
         for reason, times in reasons.items():

@@ -115,7 +115,7 @@ class TestMultilingual:
     def test_text_in_an_untrained_script_is_not_known(self, multilingual: MultilingualEmbedder) -> None:
         known = multilingual.known("სწრაფი yes")
         assert not known
-        assert known.lacks == "33% of its letters are in a script that the model knows"
+        assert known.lacks == "only 33% of its letters are in a script that the model knows"
 
     def test_multilingual_is_loaded_by_name(self) -> None:
         embedder = load("multilingual")

@@ -221,7 +221,7 @@ def test_text_without_checkable_values_is_no_claim(text: str) -> None:
 def test_an_answer_with_only_values_for_the_judge_gets_no_score(text: str) -> None:
     found = ask(run("Tell me", text, call("search", {}, "on 2026-05-14 for $41 or $45")))
     assert (type(found), found.why) == (Unscored, Why.INSUFFICIENT_EVIDENCE)
-    assert found.reason == "code cannot find the source of 1 value in the answer; the judge of correctness checks this"
+    assert found.reason == "code cannot find the source of 1 value; only a judge (correctness) can check this"
     assert (found.metadata["values_checked"], len(found.metadata["for_judge"])) == (0, 1)
 
 

@@ -187,7 +187,7 @@ def test_layer_without_graders_is_hidden_and_its_requirements_are_named(
     done = evaluate((files[0], tmp_path / "suite.yaml"), "--metrics", "trial_correct")
     (row,) = (line for line in done.stdout.splitlines() if line.startswith("send"))
     assert row.split()[3:] == ["pass"], "layers that grade nothing have no column"
-    assert "reasoning and action are graded by a case's expected_tools" in " ".join(done.stdout.split())
+    assert "to grade reasoning and action, give the case expected_tools" in " ".join(done.stdout.split())
 
 
 def test_table_has_one_row_per_case_and_junit_one_test_per_trial(files: tuple[Path, Path], tmp_path: Path) -> None:
@@ -222,8 +222,8 @@ def test_evaluate_fails_below_a_configured_trial_threshold(files: tuple[Path, Pa
     ("text", "said"),
     [
         ("- id: a\n- id: b\n- id: a\n", "suite.yaml:3: cases[2].id: the id a is also the id of cases[0]; rename"),
-        ("", "suite.yaml: is empty; write a list of them, such as - id: refund-3"),
-        ("# cases\n", "suite.yaml: contains no cases; write a list of them, such as - id: refund-3"),
+        ("", "suite.yaml: is empty; write a list of cases, such as - id: refund-3"),
+        ("# cases\n", "suite.yaml: contains no cases; write a list of cases, such as - id: refund-3"),
         ("name: x\ncases:\n", "suite.yaml:2: cases: is empty; write a list, such as [{id: refund-3}]"),
         ('{"resourceSpans": []}\n{}', "suite.yaml: contains traces, not cases; pass cases with --cases"),
         ("- id: 12\n", "suite.yaml:1: cases[0].id: is not a text, but 12; put it into quotes"),

@@ -597,4 +597,4 @@ def test_regression_suite_with_fewer_than_20_recorded_failures_has_a_note(record
     absent = [{"metric": "trace.response", "label": "false_success"}]
     cases = [{"id": str(at), "absent": absent} for at in range(recorded)] or [{"id": "other", "exit_code": 0}]
     told = " ".join(suite_warnings(Suite.model_validate({"cases": cases})))
-    assert ("a regression suite needs at least 20" in told) == noted
+    assert ("for a regression suite, collect at least 20" in told) == noted

@@ -228,7 +228,7 @@ def test_reason_names_the_missing_question_or_answer(embedded: EmbeddedEmbedder)
         assert found.reason == f"not captured: the {side} (is content capture switched on?)"
     silent = ask(embedded, trace((FLIGHT, "")))
     assert isinstance(silent, Unscored)
-    assert silent.reason == "the answer has no words to compare"
+    assert silent.reason == "no words to compare in the answer"
 
 
 def test_reason_mentions_truncated_messages_instead_of_content_capture(embedded: EmbeddedEmbedder) -> None:

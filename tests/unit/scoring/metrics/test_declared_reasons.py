@@ -107,7 +107,7 @@ DECLARED = {
         ({"threshold": 0.5, "scale": "1-5"}, "threshold 0.5 does not lie in 1..5"),
         ({"scale": "10-1"}, "scale '10-1': write its worst and its best end"),
         ({"threshold": lambda bands: None}, "threshold None does not lie in 0..1"),
-        ({"evaluate": None}, "evaluate is no function"),
+        ({"evaluate": None}, "evaluate: write a function"),
         ({"settings": {"words": {"a"}}}, "settings are part of a result's id"),
         ({"level": "turn", "kind": "embedding"}, "kind 'embedding' is not one of code, math"),
         ({"level": "trial", "layer": "mind"}, "layer 'mind': a metric of level trial has one of reasoning, action"),

@@ -448,7 +448,7 @@ def test_run_stopped_by_a_guardrail_passes_as_blocked(error: str | None) -> None
     found = response(run(None, error=error, blocked=("pii", "personal data")))
     assert isinstance(found, Score)
     assert (found.value, found.label, found.failed) == (1.0, "blocked", False)
-    assert found.reason == "a guardrail stopped the run: pii (personal data)"
+    assert found.reason == "the run was blocked by pii (personal data)"
     assert found.metadata == {"ending": "blocked", "guardrail": "pii"}
 
 

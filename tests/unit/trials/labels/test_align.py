@@ -45,7 +45,11 @@ def test_the_best_ruling_is_chosen_on_one_half_and_proven_on_the_other() -> None
 def test_a_ruling_without_gain_is_rejected_without_using_the_other_half() -> None:
     judges = Judges()
     found = align(RUNS, judges, [IDLE])
-    assert (found.proven, found.tried[0].why, found.tried[0].held_out) == (None, "no gain where it was tried", None)
+    assert (found.proven, found.tried[0].why, found.tried[0].held_out) == (
+        None,
+        "no gain on the first half of the labels",
+        None,
+    )
     assert len(judges.asked) == 2
 
 
@@ -58,7 +62,7 @@ def test_a_gain_by_chance_is_not_proven() -> None:
     found = align(RUNS, judging, ["lucky"])
     assert found.proven is None
     assert found.tried[0].seen.gain > 0
-    assert found.tried[0].why == "no gain is proven on the labels that it was not chosen by"
+    assert found.tried[0].why == "no gain is proven on the other half of the labels"
 
 
 def test_only_errors_of_the_first_half_are_used_to_propose_rulings() -> None:
@@ -80,9 +84,7 @@ def test_a_missing_verdict_counts_as_wrong() -> None:
 
 
 def test_fewer_than_40_labels_are_an_error() -> None:
-    with pytest.raises(
-        ValueError, match=rf"needs at least {LEAST} labelled runs with a verdict, but there are only 39"
-    ):
+    with pytest.raises(ValueError, match=rf"needs at least {LEAST} labelled runs in the input, but there are only 39"):
         align(RUNS[:39], Judges())
 
 

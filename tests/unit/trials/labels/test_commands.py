@@ -177,7 +177,7 @@ def test_labels_of_unclear_runs_have_probability_0_and_enter_no_rate(data: Path,
     out.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     taken = run(data, "labels", "import", str(out))
     assert taken.output.startswith("60 new, 0 changed, 0 as before\n")
-    assert "there is no corrected pass rate" in run(data, "labels", "rates").output
+    assert "no corrected pass rate: no judged run has a label yet" in run(data, "labels", "rates").output
     exported = tmp_path / "labels.jsonl"
     run(data, "labels", "export", "--out", str(exported))
     assert {json.loads(line)["probability"] for line in exported.read_text().splitlines()} == {0}
@@ -224,7 +224,7 @@ class TestCalibrate:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "name the scores with --results FILE or --store FOLDER"),
+            ([], "name the scores with either --results FILE or --store FOLDER"),
             (["--results", "no.jsonl"], "no.jsonl cannot be read"),
             (["--results", "labels.csv"], "labels.csv, line 1: no result; `pandaeval evaluate --format json` writes"),
             (["--store", "nowhere"], "no store in nowhere"),

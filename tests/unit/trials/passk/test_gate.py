@@ -69,7 +69,8 @@ class TestRules:
         found = verdict({**noisy, "kept": [True] * before}, {**noisy, "kept": [False] * now}, kind="regression")
         assert (found.broken, found.doubtful, found.failures) == ([], ["kept"], [])
         assert found.notice == (
-            "passed every trial of the baseline and fails every one now, which can be chance with so few trials: kept"
+            "passed every trial of the baseline, but fails every trial now, "
+            "which can be chance with so few trials: kept"
         )
 
     def test_the_drop_uses_the_whole_level_if_no_case_can_break(self) -> None:
@@ -87,7 +88,7 @@ class TestRules:
         assert "4 of 12 cases of the baseline" in found.failures[0]
         assert verdict(GOOD, some, Rules(max_missing=0.5)).passed
         untold = {name: [None] for name in GOOD}
-        assert "nothing can be compared" in verdict(GOOD, untold).failures[0]
+        assert "no comparison" in verdict(GOOD, untold).failures[0]
 
     def test_too_many_undetermined_trials_fail(self) -> None:
         untold = {name: [True, None, None, None] for name in GOOD}
@@ -152,14 +153,14 @@ class TestEdges:
     )
     def test_a_failure_lists_at_most_five_names(self, names: str, listed: str) -> None:
         [sentence] = _failures(_verdict(0.0, 1.0, broken=[*names]), Rules(), 4)
-        assert sentence == f"passed every trial of the baseline and fails every one now: {listed}"
+        assert sentence == f"passed every trial of the baseline, but fails every trial now: {listed}"
 
     def test_without_common_cases_the_only_failure_is_that_nothing_can_be_compared(self) -> None:
         empty = GateVerdict("m", None, [], ["a"] * 9, [], 9, 9)
         assert list(_failures(empty, Rules(max_drop=0.0), 9)) == [
-            "nothing can be compared: no case has a determined trial in both"
+            "no comparison: no case has a determined trial both now and in the baseline"
         ]
-        assert empty.text == "no case has a determined trial in both"
+        assert empty.text == "no case has a determined trial both now and in the baseline"
 
     def test_the_text_contains_the_interval_if_there_is_one(self) -> None:
         known = GateVerdict("m", Drop(0.03, PairedDifference(4, 4, -0.25, -0.5, 0.0), 3), [], [], [])
@@ -243,7 +244,7 @@ class TestCompared:
             undetermined=1,
             tried=9,
             failures=[
-                "passed every trial of the baseline and fails every one now: kept",
+                "passed every trial of the baseline, but fails every trial now: kept",
                 f"the drop of 0.500 is more than chance explains (p = {difference.p:.4f}, level 0.04)",
             ],
             doubtful=["few"],
@@ -276,7 +277,7 @@ class TestCompared:
     def test_each_failure_is_a_sentence(self) -> None:
         found = _verdict(-0.25, 0.01, missing=[*"abcdef"], undetermined=5, tried=8, broken=["x"])
         assert list(_failures(found, Rules(level=0.05, max_drop=0.1, max_missing=0.5), 8)) == [
-            "passed every trial of the baseline and fails every one now: x",
+            "passed every trial of the baseline, but fails every trial now: x",
             "the drop of 0.250 is more than chance explains (p = 0.0100, level 0.05)",
             "the drop of 0.250 is larger than 0.1 (gates.baseline.max_drop)",
             "6 of 8 cases of the baseline have no determined trial now: a, b, c, d, e and 1 more",
@@ -309,7 +310,7 @@ class TestEvaluate:
         assert "baseline: trial.trial_correct" in self.evaluate(tmp_path, "send_it", *before, code=0)
         output = self.evaluate(tmp_path, "delete_it", *before, code=1)
         assert "failed: the drop of 1.000 is more than chance explains" in output
-        assert "notice: passed every trial of the baseline and fails every one now" in output
+        assert "notice: passed every trial of the baseline, but fails every trial now" in output
 
     def test_a_failed_baseline_is_in_the_log_junit_and_html(self, tmp_path: Path) -> None:
         self.evaluate(tmp_path, "send_it", code=0)

@@ -57,7 +57,7 @@ def test_per_conversation_counts_steps_and_ignores_whole_trials() -> None:
         "trace.task_completion",
         [("s", 2, 1)],
     )
-    with pytest.raises(UserError, match=r"trial_correct that could be a trial.*there are trace\.task_completion"):
+    with pytest.raises(UserError, match=r"trial_correct that can be a trial.*it has trace\.task_completion"):
         trials(results, "trial_correct", "conversation")
     with pytest.raises(UserError, match="about a step of a conversation"):
         trials(trials_of({"a": [True]}), per="conversation")

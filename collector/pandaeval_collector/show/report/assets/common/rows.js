@@ -50,7 +50,7 @@ function calm(unit, lowest) {
   const judged = verdictOn(unit), open = openOn(unit), said = unit.session && inWords(unit);
   if (open) return `${humane(open.label)}: ${open.reason}`;
   if (judged) return judged.reason || "handled correctly";
-  return said ? `${isSoFar(said) ? "So far: " : ""}${said.spelled}` : `no failures (lowest: ${metricName(lowest.metric)})`;
+  return said ? `${isSoFar(said) ? "So far: " : ""}${said.spelled}` : `no findings (lowest: ${metricName(lowest.metric)})`;
 }
 
 // The reasons of a unit without a score.

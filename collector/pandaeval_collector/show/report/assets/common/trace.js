@@ -114,8 +114,8 @@ function footnotes(found, view) {
   const notes = [...found.notes, others.length ? `other evaluators: ${others.join(", ")}` : "", found.dialects.length ? `read as ${found.dialects.join(", ")}` : ""].filter(Boolean).map((note, at) => (at ? note : note.charAt(0).toUpperCase() + note.slice(1))).join("; ");
   const silent = view.trace.in === undefined && view.trace.out === undefined;
   return el("p", { class: "muted footnotes" }, silent ? ["Message content was not captured. The ", el("a", { href: "#/" }, "overview"), " shows how to capture it, under Not scored. "] : null,
-    loose.some((each) => !each.suspect) ? [el("mark", { class: "loose" }, "Marked"), " values do not appear in any tool result or user message. "] : null,
-    loose.some((each) => each.suspect) ? [el("mark", { class: "suspect" }, "Grey"), " values are suspicious, but do not fail. "] : null,
+    loose.some((each) => !each.suspect) ? [el("mark", { class: "loose" }, "Marked"), " values have no source in this session, or contradict a source. "] : null,
+    loose.some((each) => each.suspect) ? [el("mark", { class: "suspect" }, "Grey"), " values are suspicious, but do not fail the run. "] : null,
     found.more_turns ? `${many(found.more_turns, "more turn")} left out. ` : null, notes);
 }
 

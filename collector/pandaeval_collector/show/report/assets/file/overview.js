@@ -83,7 +83,7 @@ function cases() {
   const head = ["case", "kind", "correct", "reasoning", "action", "outcome", "failed in", "why"];
   const cells = (row) => [row.case, row.kind, `${row.correct} of ${row.trials}${row.undetermined ? `, ${row.undetermined} undecided` : ""}`,
     ...row.layers, row.broke || "–", row.why];
-  return [el("h2", {}, "Cases, broken ones first"), el("section", { class: "card cases scroll" }, el("table", {},
+  return [el("h2", {}, "Cases, incorrect cases first"), el("section", { class: "card cases scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, head.map((name) => el("th", {}, name)))),
     el("tbody", {}, rows.map((row) => el("tr", {}, cells(row).map((text) => el("td", {}, text)))))))];
 }
@@ -139,9 +139,9 @@ function certainty() {
     el("p", { class: "big" }, results.length ? percent(scored / (scored + missing || 1)) : "–", el("span", { class: "muted" }, " of applicable results have a score")),
     el("p", { class: "muted" }, `${number(scored)} scored, ${number(assumed)} assumed (nothing to evaluate), ${number(missing)} not scored`),
     el("ul", { class: "plain" }, [...kinds].sort(([, a], [, b]) => b - a).map(([kind, times]) => el("li", {}, el("b", {}, `${number(times)} ${kindOf(kind)[0]}`), models(kind), kindOf(kind)[1] && `: ${kindOf(kind)[1]}`))),
-    silent.length ? el("details", {}, el("summary", {}, `${many(silent.length, "metric")} not run`),
+    silent.length ? el("details", {}, el("summary", {}, `${many(silent.length, "judged metric")} not run`),
       el("ul", { class: "plain" }, silent.map((each) => el("li", {}, el("b", {}, each.name), `: ${each.question}`))),
-      el("p", {}, store.index.about.judge ? "Disabled by metrics.enabled, or not applicable." : ["No judge is configured. Set a model with ", el("code", {}, "--model openai/gpt-4o-mini"), " or judge.model."])) : null);
+      el("p", {}, store.index.about.judge ? "Disabled by metrics.enabled, not requested (judge.detail), or not applicable." : ["No judge is configured. Set a model with ", el("code", {}, "--model openai/gpt-4o-mini"), " or judge.model."])) : null);
 }
 
 function unscored() {

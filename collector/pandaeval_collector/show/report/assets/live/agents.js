@@ -12,7 +12,7 @@ function agentRow(agent, query) {
   return el("a", { class: "agent-row", href: `#/?${to}` },
     el("span", { class: "name" }, agent.agent || "(no name)", el("small", {}, many(agent.runs, "run"))),
     spark(agent.spark, `runs of ${agent.agent} over time`, agent.bad),
-    isScored(agent) ? el("span", { class: "times" }, el("b", { class: agent.failed ? "bad" : "" }, percent(share)), el("small", {}, "findings"))
+    isScored(agent) ? el("span", { class: "times" }, el("b", { class: agent.failed ? "bad" : "" }, percent(share)), el("small", {}, "with findings"))
       : el("span", { class: "times muted" }, "not scored"),
     el("span", { class: "meter", "aria-hidden": "true" }, isScored(agent) ? el("i", { "--share": `${100 * share}%` }) : null));
 }
@@ -29,7 +29,7 @@ async function agentsPage(query) {
   whole = (await ask("/overview")).body;
   rated = await ratesOf(query);
   for (const { key, ...known } of (await ask("/metrics")).body) store.metrics[key] = { scored_by: {}, models: [], ...known, ...store.metrics[key] };
-  const head = ["agent", "runs", "handled correctly", "with findings", "over time", "latency (median)", "95 %", "tokens", "cost"];
+  const head = ["agent", "runs", "handled correctly", "with findings", "over time", "latency (median)", "latency (95th percentile)", "tokens (median)", "cost (median)"];
   const row = (agent) => {
     const to = new URLSearchParams(query);
     to.set("agent", agent.agent);
@@ -44,12 +44,12 @@ async function agentsPage(query) {
   };
   return [el("div", { class: "top" }, el("h1", {}, "Agents"), el("span", { class: "muted", role: "status" }, many(found.agents.length, "agent")), windows(query)), await filters("agents", query),
     el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, found.agents.map(row)))),
-    el("p", { class: "muted" }, "Latency, tokens and cost per run, of the newest 5,000 runs. The cost comes from the spans (operation.cost, gen_ai.usage.cost, llm.cost.total), otherwise from list prices."),
+    el("p", { class: "muted" }, "Latency, tokens and cost are per run, from the newest 5,000 runs. The cost comes from the spans (operation.cost, gen_ai.usage.cost, llm.cost.total), otherwise from list prices."),
     await costs(query),
-    rated.rates.length ? [el("h2", {}, "Failed, by agent and metric ", el("small", {}, windowName(query))), rates(query)] : null];
+    rated.rates.length ? [el("h2", {}, "Failed scores, by agent and metric ", el("small", {}, windowName(query))), rates(query)] : null];
 }
 
-// A row for each agent, a column for each metric: the share of its scores that failed.
+// A row for each agent, a column for each metric: the failed share of its scores, without unclear and disputed scores.
 function rates(query) {
   const columns = new Map(), lines = new Map();
   for (const rate of rated.rates) {
@@ -64,7 +64,7 @@ function rates(query) {
   return el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates" },
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "agent"), keys.map((key) => el("th", { scope: "col", title: `${key}: ${metric(key).question}` }, metricName(key))))),
     el("tbody", {}, agents.map(([agent, cells]) => el("tr", {}, el("th", { scope: "row" }, agent || "(no name)"), keys.map((key) => rateCell(agent, key, cells.get(key), query)))))),
-    lines.size > agents.length ? el("p", { class: "muted" }, `${many(lines.size - agents.length, "more agent")} with fewer failures`) : null);
+    lines.size > agents.length ? el("p", { class: "muted" }, `${many(lines.size - agents.length, "more agent")} without more failures than these`) : null);
 }
 
 function rateCell(agent, key, cell, query) {
@@ -95,6 +95,6 @@ async function costs(query) {
   const row = (each) => el("tr", {}, [each.name || "(none)", number(each.runs), compact(each.input_tokens), compact(each.output_tokens),
     costOf(each.cost_usd, each.unpriced) || "–", compact(each.judge_tokens), costOf(each.judge_usd, each.judge_unpriced) || "–"].map((text) => el("td", {}, text)));
   const head = [by, "runs", "tokens in", "tokens out", "cost", "judge tokens", "judge cost"];
-  return [el("h2", {}, "Cost by ", ["agent", "user", "session", "day"].map((name, at) => [at ? " · " : "", way(name)])),
+  return [el("h2", {}, "Cost by ", ["agent", "user", "session", "day"].map((name, at) => [at ? " · " : "", way(name)]), el("small", {}, " newest 5,000 runs, at most 30 rows")),
     el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "costs" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, found.map(row))))];
 }

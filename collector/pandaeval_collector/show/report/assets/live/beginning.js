@@ -33,5 +33,5 @@ function beginning() {
   show(Object.keys(FRAMEWORKS)[0]);
   return el("section", { class: "card beginning" }, el("h2", {}, "Send the first trace"),
     el("label", {}, "Framework ", el("select", { onchange: (event) => show(event.target.value) }, Object.keys(FRAMEWORKS).map((name) => el("option", { value: name }, name)))), into,
-    el("p", { class: "muted" }, "A trace appears a few seconds after its last span, if it contains the work of an agent. /metrics counts received spans as pandaeval_spans_total, and the log lists problems. More frameworks: docs/start/python.md."));
+    el("p", { class: "muted" }, "A trace appears about 10 seconds after its root span, if it contains the work of an agent. /metrics (port 4329) counts received spans as pandaeval_spans_total, and the log lists problems. More frameworks: docs/start/python.md."));
 }

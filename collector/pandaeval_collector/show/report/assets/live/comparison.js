@@ -5,7 +5,7 @@ const SPAN_MS = { "24h": 864e5, "7d": 6048e5 };
 const KINDS = { version: "service.version", model: "gen_ai.request.model" };
 const CLEAN = "runs without findings";
 const LISTABLE = ["agent", "service", "environment", "user", "attribute", "min_seconds", "min_usd", "since", "until"]; // by these a list can be filtered, too
-const MEASURED = { us: ["Latency (median)", duration], us95: ["Latency (95 %)", duration], tokens: ["Tokens (median)", compact], usd: ["Cost (median)", dollars] };
+const MEASURED = { us: ["Latency (median)", duration], us95: ["Latency (95th percentile)", duration], tokens: ["Tokens (median)", compact], usd: ["Cost (median)", dollars] };
 
 // The filters of a side for the API. A time span ends now, to the minute.
 function groupOf(query, side) {
@@ -124,7 +124,7 @@ function comparedRates({ a, b, rates }, sides) {
     el("td", { class: rate.p !== null && rate.p < 0.05 ? (rate.difference < 0 ? "bad" : "good") : "muted" }, rate.difference === null ? "–" : [`${signed(rate.difference)} points`, el("small", {}, ` (${signed(rate.low)} to ${signed(rate.high)})`)]), el("td", {}, pText(rate.p)));
   const runs = (name, group) => counting(group.runs, many(group.runs, "run"), sides[name], "traces", {});
   return [el("h2", {}, "Passed ", el("small", {}, "a: ", runs("a", a), ", b: ", runs("b", b))), compareTable(["metric", "a", "b", "b − a", "p"], rates.map(row)),
-    el("p", { class: "muted" }, "Brackets contain 95 % intervals. p is the probability that chance alone causes such a difference (Fisher's exact test). Of 20 metrics, expect one with p below 0.05 by chance.")];
+    el("p", { class: "muted" }, "Each share is of the results that passed or failed. Brackets contain 95 % intervals. p is the probability that chance alone causes this difference or a larger difference (Fisher's exact test). Of 20 metrics, expect one with p below 0.05 by chance.")];
 }
 
 function comparedIncidents({ incidents }, sides) {
@@ -135,7 +135,7 @@ function comparedIncidents({ incidents }, sides) {
   };
   const row = (each) => el("tr", {}, el("th", { scope: "row" }, el("span", { class: "state" }, each.trend), " ", severityOf(each), " ", el("a", { href: `#/failures?group=${each.id}&window=all` }, failureName(each)), el("small", { class: "reason", dir: "auto" }, each.reason)),
     count(each, "a"), count(each, "b"), el("td", {}, pText(each.p)));
-  return [el("h2", {}, "Incidents that changed ", el("small", {}, "runs in each group; growing and shrinking incidents have p below 0.05")), changed.length ? compareTable(["incident", "a", "b", "p"], changed.map(row)) : el("p", { class: "muted" }, "No incident is new, gone, growing or shrinking.")];
+  return [el("h2", {}, "Incidents that changed ", el("small", {}, "number of runs, or of sessions for session metrics; growing and shrinking incidents have p below 0.05")), changed.length ? compareTable(["incident", "a", "b", "p"], changed.map(row)) : el("p", { class: "muted" }, "No incident is new, gone, growing or shrinking. Muted incidents are not compared.")];
 }
 
 function comparedMeasures({ measures }) {

@@ -102,12 +102,12 @@ async function incidentPage(id, query) {
       if (!error.expected) throw error;
       found = (await ask(path)).body;
       view = new URLSearchParams({ window: "all" });
-      elsewhere = el("p", { class: "notice" }, "No runs in this window. All stored runs are shown.");
+      elsewhere = el("p", { class: "notice" }, "No run of this incident matches the window and the filters. All stored runs are shown.");
     }
   } catch (error) {
     if (!error.expected) throw error;
     const gone = / dismissed/.test(error.message);
-    return [crumbs, el("h1", {}, gone ? "This incident is dismissed" : "This incident is no longer stored"), gone ? el("p", {}, `${error.message}. `, el("a", { href: `#/traces?window=all&incident=${encodeURIComponent(id)}&label=dismissed` }, "Dismissed runs")) : null, el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All stored incidents"))];
+    return [crumbs, el("h1", {}, gone ? "This incident is dismissed" : "This incident is not stored, or cannot be read now"), gone ? el("p", {}, `${error.message}. `, el("a", { href: `#/traces?window=all&incident=${encodeURIComponent(id)}&label=dismissed` }, "Dismissed runs")) : null, el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All stored incidents"))];
   }
   const rows = el("section", { class: "card flush" });
   const more = paged(alike(found), STEP, (held) => exampleRow(held, found), rows);

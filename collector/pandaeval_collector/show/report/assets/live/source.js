@@ -10,7 +10,7 @@ const FIELDS = { text: "q" }; // names of parameters that have another name in a
 
 const answers = new Map(); // by path: the last answer and its tag
 const MOST_ANSWERS = 30;
-let whole = null; // rates, names and settings
+let whole = null; // names, settings and pending work
 let lastList = "#/";
 
 // An answer of the API; `changed` is false if the answer is the same as before.

@@ -19,9 +19,9 @@ async function trustPage() {
   whole = (await ask("/overview")).body;
   rated = await ratesOf(all);
   const held = body.items, key = `${judged().level}.correctness`, of = judged().all + judged().open ? ` --metric ${key}` : "";
-  return [el("h1", {}, "Trust"), el("p", { class: "lead" }, "How reliable the pass rates are. Human labels on sampled runs correct the judge's pass rate and give it an interval."),
+  return [el("h1", {}, "Trust"), el("p", { class: "lead" }, "How reliable the pass rates are. Human labels on drawn runs correct the judge's pass rate and give it an interval."),
     el("div", { class: "cards two" }, judging(),
-      el("section", { class: "card" }, el("h2", {}, "Corrected pass rates"), corrected(null, all) && el("p", {}, "Handled correctly: ", el("b", {}, corrected(null, all))), el("p", {}, "With 50 or more labels on sampled runs, /metrics contains pandaeval_pass_rate and its interval, by metric and agent."),
+      el("section", { class: "card" }, el("h2", {}, "Corrected pass rates"), corrected(null, all) && el("p", {}, "Handled correctly: ", el("b", {}, corrected(null, all))), el("p", {}, "With 50 or more labels on drawn runs, /metrics contains pandaeval_pass_rate and its interval, by metric and agent."),
         copied([`next${of} --n 20 --out todo.csv`, "import todo.csv", "rates"].map((each) => `pandaeval labels ${each} --store ${shellWord(whole.data)}`).join("\n"), true),
         el("p", {}, "To review unclear runs first (rates ignore their labels):"), copied(`pandaeval labels next${of} --unclear --out unclear.csv --store ${shellWord(whole.data)}`, true)), unscored(all),
       el("section", { class: "card" }, el("h2", {}, "Detection rate"), el("p", {}, "A drill plants known faults into copies of your good runs and counts the faults that metrics find. It needs no labels and no model."),
