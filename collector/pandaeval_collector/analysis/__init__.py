@@ -1,4 +1,4 @@
-"""Pure functions: rules over a trace, formulas, and text embeddings.
+"""Rules over a trace, formulas, and text embeddings.
 
 Imports base.
 """

@@ -29,7 +29,7 @@ class Why(StrEnum):
 
 
 class NotCapturedError(Exception):
-    """A metric reads content that was not captured: there is no score. The text has the reason."""
+    """A metric reads content that was not captured: the result is ``unscored(no_content)``, with the text as reason."""
 
 
 # Nobody changes a finding. It is not declared frozen because setting the fields of a frozen object takes four times as
@@ -40,9 +40,10 @@ class NotCapturedError(Exception):
 class Score:
     """A judgement.
 
-    ``value``: 0..1, 1 is best. ``raw``: native value on ``scale``, such as ``"1-5"``. ``coverage``: share 0..1 of the
-    expected evidence. ``failed``: overrides ``value >= threshold``; ``label`` then names the failure. ``span_ids``:
-    spans of the reason. Raises ``ValueError`` outside 0..1.
+    ``value``: 0..1, 1 is best. ``raw``: native value on ``scale``, such as ``"1-5"``; the threshold applies to it.
+    ``coverage``: share 0..1 of the expected evidence. ``failed``: the result fails, whatever its threshold; ``label``
+    then names the failure. ``span_ids``: spans that the finding names. Raises ``ValueError`` if ``value`` is outside
+    0..1.
 
     >>> Score(0.8, "four of five calls were right", raw=4.0, scale="0-5").value
     0.8
@@ -65,7 +66,7 @@ class Score:
 
 @dataclass(slots=True)
 class Assumed:
-    """A value (1.0) that the source prescribes without evidence."""
+    """The value 1.0, which a source prescribes if there is no evidence."""
 
     reason: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -74,7 +75,7 @@ class Assumed:
 
 @dataclass(slots=True)
 class Unscored:
-    """No judgement, and why. Counts neither as good nor as bad."""
+    """No judgement, and why. Counts neither as passed nor as failed."""
 
     why: Why
     reason: str = ""
@@ -86,7 +87,7 @@ Finding = Score | Assumed | Unscored
 
 
 def ends(scale: str) -> tuple[float, float]:
-    """Return worst and best of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` for others."""
+    """Return worst and best of a scale such as ``"1-5"``; ``""`` is 0..1. Raises ``ValueError`` otherwise."""
     if not scale:
         return 0.0, 1.0
     match = _SCALE.fullmatch(scale)

@@ -110,8 +110,8 @@ class TurnContext:
 class SessionSignal:
     """A trace metric's result for session metrics.
 
-    ``value``: the score, if it counts. ``said``: reason of a failure. ``lost``: failed tool. ``open``: unanswered call.
-    ``older``: of an earlier revision.
+    ``value``: the score, or 1.0, if the result counts. ``said``: reason of a failure. ``lost``: failed tool. ``open``:
+    unanswered call. ``older``: of an earlier revision.
     """
 
     outcome: str
@@ -150,7 +150,8 @@ class SessionView:
 class SessionContext:
     """The context of a session metric.
 
-    ``enabled``: trace metrics. ``weights``: overrides by signal. ``extra_signals``: further signals of ours.
+    ``enabled``: trace metrics that run. ``weights``: overrides by signal. ``extra_signals``: further signals of ours.
+    ``judged``: whether results of a judge are signals.
     """
 
     threshold: float

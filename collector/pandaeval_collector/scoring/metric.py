@@ -88,8 +88,8 @@ class _ByLevel(type):
 class Metric(Generic[S, C], metaclass=_ByLevel):
     """A question about a subject.
 
-    ``Metric(level=…, kind=…, …)`` returns the class for its level and kind. Raises ``ValueError`` for a metric that
-    cannot run.
+    ``Metric(level=…, kind=…, …)`` makes an object of the class for this level and kind. Raises ``ValueError`` for an
+    invalid field.
     """
 
     level: ClassVar[str]
@@ -139,7 +139,7 @@ class Metric(Generic[S, C], metaclass=_ByLevel):
         if not (isinstance(self.version, str) and self.version):
             raise ValueError('version: write a text, as in "1"')
         if not callable(self.evaluate):
-            raise ValueError("evaluate is no function")
+            raise ValueError("evaluate: write a function of the subject and the context")
         layer = getattr(self, "layer", "outcome")
         if layer not in get_args(Layer):
             raise ValueError(f"layer {layer!r}: a metric of level trial has one of {', '.join(get_args(Layer))}")
@@ -227,8 +227,8 @@ class TraceMetric(Metric[Trace, TraceContext]):
     reads: SessionReads | None = None
     """Which other traces of the session it reads."""
     calibrated: str | None = None
-    """Metadata key of a value that does not depend on the embedder. Session metrics ignore scores without this value,
-    unless the signal is ``raw``."""
+    """Metadata key of a value that does not depend on the embedder. Session metrics ignore results without this value,
+    unless a result fails or the signal is ``raw``."""
     signal: str = ""
     """Key of the section ``session`` that selects the scores for session metrics. ``sure``: scores of failing results,
     and 1.0 for others. ``raw``: every score."""
@@ -287,7 +287,10 @@ class SessionMetric(Metric[SessionView, SessionContext]):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedSessionMetric(JudgedMetric[SessionView, SessionContext]):
-    """A judged metric of a closing session; ``ask`` gets a :class:`pandaeval_collector.judge.turns.Conversation`."""
+    """A judged metric of a closing session.
+
+    ``ask`` gets a :class:`pandaeval_collector.judge.conversation.Conversation`.
+    """
 
     level = "session"
 

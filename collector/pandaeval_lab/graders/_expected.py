@@ -126,8 +126,8 @@ def placed(
     return (Counter(actual) & Counter(expected)).total() / len(expected)
 
 
-def compared(trial: Trial, actual: list[str] | tuple[str, ...]) -> str:
-    return f"expected {names(trial.expected_names(actual))}; called {names(actual)}"
+def compared(trial: Trial, actual: list[str] | tuple[str, ...], done: str = "called") -> str:
+    return f"expected {names(trial.expected_names(actual))}; {done} {names(actual)}"
 
 
 def differences(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> str:

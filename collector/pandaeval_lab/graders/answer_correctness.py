@@ -2,7 +2,7 @@
 
 A judge compares the meaning of the last answer with ``expected_answer``. It treats the statements in the case's
 ``knowledge`` as true. In a conversation, the judge compares each answer with the expected answer of its interaction,
-and the score is the mean. It does not judge tone or how the agent found the answer.
+and the score is the mean. A missing answer counts 0. It does not judge tone or how the agent found the answer.
 
 Scale: 0..1, 1 means that the answer contains the expected answer and does not contradict it.
 Source: Agentic metric, *Answer correctness* (threshold 0.7).
@@ -25,7 +25,7 @@ from pandaeval_lab.graders._expected import trial_metric
 
 
 class AnswerVerdict(Verdict):
-    """``score``: 0..1, 1 is what was expected; ``None``: it cannot be told."""
+    """``score``: 0..1, 1 is the expected answer; ``None``: undecided."""
 
     reason: Reason
     """The agreements, gaps and contradictions, in one to three sentences."""

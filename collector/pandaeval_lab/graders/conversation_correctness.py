@@ -1,8 +1,9 @@
 """Are all interactions of the conversation correct?
 
-An interaction is correct if its answer passes ``answer_correctness`` and its tool calls pass ``tool_correctness``.
-Interactions that the trial did not reach are not correct. If the outcome depends on a part that was not graded, the
-interaction is neither correct nor wrong. It does not judge other qualities.
+An interaction is correct if its answer passes ``answer_correctness`` and its tool calls pass ``tool_correctness``, as
+far as it has an expected answer or expected tools. Interactions that the trial did not reach are not correct. If the
+outcome depends on a part that was not graded, the interaction is neither correct nor wrong. It does not judge other
+qualities.
 
 Scale: 1 or 0; ``metadata.correct_interactions`` counts the correct interactions.
 Source: Agentic metric, *Conversation Correctness*.
@@ -48,9 +49,9 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
 def _untold(expected: Sequence[Interaction], tools: Sequence[Weighed | None], answers: Sequence[float | None]) -> str:
     judged = [answer is not None for each, answer in zip(expected, answers, strict=False) if each.expected_answer]
     if not all(judged):
-        return "the answers have no verdict: no judge is configured, or the judge could not decide"
+        return "the answers have no verdict: no judge is configured, or the judge gave no score"
     parts = {name for each in tools if each is not None for name, part in each.parts.items() if part is None}
-    names = {"parameters": "arguments of calls were not captured", "utilization": "use of results was not decided"}
+    names = {"parameters": "arguments of calls were not captured", "utilization": "the use of results was not judged"}
     return "; ".join(text for name, text in names.items() if name in parts)
 
 

@@ -1,8 +1,8 @@
 """Does the trial avoid the finding from which the case was made?
 
-The trial fails if a metric without a judge reports a finding that ``absent`` lists, in any trace of the trial. For
-example, if a case was made from a ``false_success``, each agent that claims success again fails. It does not judge
-failures that only a judge can find; ``failure_absent`` does.
+The trial fails if a code metric reports a finding that ``absent`` lists, in any trace of the trial. For example, if a
+case was made from a ``false_success``, each agent that claims success again fails. It does not judge failures that only
+a judge can find; ``failure_absent`` does.
 
 Scale: 1 or 0.
 Source: ours.
@@ -36,7 +36,7 @@ def _reported(trial: Trial) -> Iterator[tuple[AbsentFinding, Finding | None]]:
 
 
 def _before(trial: Trial, index: int) -> EarlierContent | None:
-    """Return the conversation before a trace of the trial; ``None`` if the trial is perhaps only a part of it."""
+    """Return the conversation before a trace of the trial; ``None`` if earlier traces may be missing."""
     if not trial.is_whole_session:
         return None
     earlier = trial.traces[:index]

@@ -1,7 +1,8 @@
 """Does the answer have the expected form?
 
 The answer must meet every condition in ``output_format``: JSON, a JSON schema, a regular expression, required texts or
-forbidden texts. It does not judge whether the answer is right.
+forbidden texts. The texts apply to all answers of the trial, the other conditions to the last answer. It does not judge
+whether the answer is right.
 
 Scale: 1 or 0.
 Source: Agent Evaluation Framework, *Code-based graders*.

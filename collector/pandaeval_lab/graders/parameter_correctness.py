@@ -1,11 +1,11 @@
 """Do the arguments of the expected calls fit their schema, and do they have the expected values?
 
-If a call fits the schema of its tool, its score is the share of expected arguments that have the expected value. Other
-calls and missing calls score 0. The grader matches actual calls to expected calls so that the sum of scores is highest.
-The schema comes from the case (``tool_schemas``), otherwise from the trace, without its regular expressions. Arguments
-are equal as JSON, or by ``acceptable``, ``optional`` and ``compare_args``. It does not judge unexpected calls. If no
-call is expected, 1.0 is assumed. The grader ignores a call if it has neither a known schema nor expected arguments. If
-no call remains, there is no score.
+If a call fits the schema of its tool, or has no known schema, its score is the share of expected arguments with the
+expected value. Other calls and missing calls score 0. The grader matches actual calls to expected calls so that the sum
+of scores is highest. The schema comes from the case (``tool_schemas``), otherwise from the trace. An invalid schema of
+the trace is ignored. Arguments are equal as JSON, or by ``acceptable``, ``optional`` and ``compare_args``. It does not
+judge unexpected calls. If no call is expected, 1.0 is assumed. The grader ignores a call if it has neither a known
+schema nor expected arguments. If no call remains, there is no score.
 
 Scale: 0..1, the mean over the expected calls.
 Source: Agent Evaluation Framework, layer 2, *Parameter correctness*.

@@ -2,9 +2,9 @@
 
 The score is the share of planned tools that the agent called in the planned order (longest common subsequence). The
 plan is the attribute ``pandaeval.plan`` (a JSON list of tool names, or of objects with ``tool``). Without this
-attribute, the plan is a numbered or bulleted list of at least two lines in the model's thoughts or texts before its
-first call. Each line names its first tool. Without a plan, the grader does not apply. It does not judge whether the
-plan was good (``plan_quality``).
+attribute, the plan is a list in the model's thoughts or texts before its first call. The list is numbered or bulleted,
+and has at least two lines. The first tool name in a line counts, and lines without a tool name do not count. Without a
+plan, the grader does not apply. It does not judge whether the plan was good (``plan_quality``).
 
 Scale: 0..1, 1 means that the agent followed the plan.
 Source: Agent Evaluation Framework, layer 1, *Plan adherence*.

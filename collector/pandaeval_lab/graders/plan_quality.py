@@ -27,9 +27,9 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     if not expected:
         return NOTHING_EXPECTED
     extra = len(actual) - common_order(actual, expected)
-    basis = "calls" if plan is None else "plan"
+    basis, done = ("calls", "called") if plan is None else ("plan", "planned")
     metadata = {"expected": expected, "actual": actual, "extra_steps": extra, "basis": basis}
-    return Score(placed(trial, actual, expected, plan_order), compared(trial, actual), metadata)
+    return Score(placed(trial, actual, expected, plan_order), compared(trial, actual, done), metadata)
 
 
 METRIC = trial_metric(_evaluate, version="2", threshold=0.5, needs=COUNTED, layer="reasoning")

@@ -1,8 +1,8 @@
 """Were the required tools called, in the required order?
 
 The agent must call every tool of ``required_order``. The first call of each tool must come after the first call of the
-previous tool. If a confirmation comes only after the change, the sequence is wrong. Other calls may come in between. It
-does not judge arguments.
+previous tool. For example, a confirmation after the change is too late. Other calls may come in between. It does not
+judge arguments.
 
 Scale: 1 or 0.
 Source: Agent Evaluation Framework, *Grade Outcomes, Not Paths* (the path as part of the contract).

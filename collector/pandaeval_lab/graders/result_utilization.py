@@ -19,7 +19,7 @@ from pandaeval_lab.graders._expected import trial_metric
 
 
 class Utilization(Verdict):
-    """``score``: 0..1, 1 uses all that matters; ``None``: it cannot be told."""
+    """``score``: 0..1, 1 uses all results that matter; ``None``: undecided."""
 
     reason: Reason
     """The used and the unused results, in one to three sentences."""

@@ -1,9 +1,10 @@
 """Did the trial end with an answer or a declared end?
 
-The metric applies the rule of ``trace.response`` to the trial's last trace. It does not judge whether the answer is
-right. A case declares this grader by its name in ``graders``.
+The metric applies the rule of ``trace.response`` to the trial's last trace, without ``response.end_tokens``. The trial
+also fails if ``trace.response`` passes with ``metadata.ending``, such as ``blocked`` or ``declined``. It does not judge
+whether the answer is right. A case declares this grader by its name in ``graders``.
 
-Scale: 0..1, the same scale as the scale of ``trace.response``.
+Scale: 0..1, the score of ``trace.response``.
 Source: ours.
 """
 

@@ -7,14 +7,15 @@ The score is the weighted mean of four parts: selection, parameters, sequence an
 - parameters: the grader matches each call to at most one expected call of the same tool so that the sum is highest. A
   pair counts 1 for equal arguments, otherwise the number of equal keys divided by the number of all keys. The score is
   the sum divided by the greater number of calls;
-- sequence: the length of the longest common subsequence divided by the greater number of calls, or 1 if
-  ``tool_sequence_matters`` is false. Calls of equal ``step`` can come in any order;
+- sequence: the length of the longest common subsequence divided by the greater number of calls. It is 1 if
+  ``tool_sequence_matters`` is false or ``tool_match`` is ``within``. Calls of equal ``step`` can come in any order;
 - utilization: the score of ``result_utilization``. It is 1 unless ``results_must_be_used`` is true. Without a judge, it
   is 1 if the case declares ``results_used``.
 
-In a conversation, the score is the mean over the reached interactions with ``expected_tools``, and the trial fails if
-any of them misses the threshold. Without any call, the score is 0 if calls are expected; otherwise the grader does not
-apply. It does not judge the answer. If the verdict depends on an unknown utilization, there is no score.
+If only the interactions of the case have ``expected_tools``, the score is the mean over the reached interactions, and
+the trial fails if any of these interactions misses the threshold. Without any call, the score is 0 if calls are
+expected; otherwise the grader does not apply. It does not judge the answer. If the verdict depends on an unknown
+utilization, there is no score.
 
 Scale: 0..1, 1 means that all four parts have the score 1.
 Source: Agentic metric, *Tool Correctness*.

@@ -4,8 +4,8 @@ The metric compares actual calls with expected tools, position by position. An e
 ``tool_sequence_matters`` is false, positions are ignored. If no call is expected, 1.0 is assumed. It does not judge
 arguments.
 
-Scale: 0..1, the share of expected calls whose tool the agent called at the same position. Source: Agent Evaluation
-Framework, layer 2, *Tool routing accuracy*.
+Scale: 0..1, the share of expected calls whose tool the agent called at the same position.
+Source: Agent Evaluation Framework, layer 2, *Tool routing accuracy*.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The score is the F1 score of called and expected tools, counted with repetitions. It does not judge order or arguments.
 If both are empty, 1.0 is assumed; if only one is empty, the score is 0.
 
-Scale: 0..1, 1 means that the agent called exactly the expected tools, equally often.
+Scale: 0..1, 1 means that the agent called exactly the expected tools, each as often as expected.
 Source: Agent Evaluation Framework, layer 2, *Selection F1*.
 """
 

@@ -1,11 +1,12 @@
 """Is the trial correct?
 
-The score is 1 if every grader of the case passes, and 0 if any grader fails. Otherwise there is no score. If the agent
-raised an exception or took too long in `pandaeval cases run`, the attempt is not correct. A case declares a grader by
-its name in ``graders``, or by a field (``expected_tools`` or ``tools_called``: ``tool_correctness``; ``end_state``,
-``exit_code``, ``output_format``, ``required_order``, ``forbidden_tools``; ``expected_answer``: ``answer_correctness``;
-``interactions``: ``conversation_correctness``). It does not use other metrics of the trial: a trial with a detour can
-be correct.
+The score is 1 if every grader of the case passes, and 0 if any grader fails. Otherwise, or if the case declares no
+grader, there is no score. If the agent raised an exception or took too long in `pandaeval cases run`, the attempt is
+not correct. A case declares a grader by its name in ``graders``, or by a field (``expected_tools`` or ``tools_called``:
+``tool_correctness``; ``end_state``, ``exit_code``, ``output_format``, ``required_order``, ``forbidden_tools``;
+``expected_answer``: ``answer_correctness``; ``interactions``: ``conversation_correctness``; ``absent``:
+``finding_absent`` or ``failure_absent``). It does not use other metrics of the trial: a trial with a detour can be
+correct.
 
 Scale: 1 or 0.
 Source: Agentic metric, *Conversation Correctness*; Agent Evaluation Framework, *Grade Outcomes, Not Paths*.
@@ -25,7 +26,7 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
     if trial.spoilt is not None:
         return trial.spoilt
     if error := trial.stated(RUN_ERROR):
-        return Score(0.0, f"the run of the agent was broken off: {error}")
+        return Score(0.0, f"the run of the agent failed: {error}")
     if not declared:
         return None
     failed = [each for each in declared if each.success is False]

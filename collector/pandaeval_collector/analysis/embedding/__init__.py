@@ -14,14 +14,14 @@ from pandaeval_otel.base.plugins import find
 
 
 class EmbedderError(UserError):
-    """An embedder is unknown, not installed, not found or unreachable."""
+    """An embedder is unknown or not installed, or does not return vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bands:
     """Cosine thresholds: off topic below ``off``, on topic above ``on``, best separated at ``cut``.
 
-    Answers fail below ``sure`` (0: not measured). ``0 <= sure <= off < cut < on <= 1``.
+    Answers fail below ``sure`` (0: no answer fails). ``0 <= sure <= off < cut < on <= 1``.
     """
 
     off: float
@@ -97,6 +97,6 @@ def load(spec: str) -> Embedder:
     openers = dict(zip(schemes(), find(__package__, "open"), strict=True))
     if scheme not in openers:
         known = ", ".join(sorted(openers))
-        raise EmbedderError(f"unknown embedder {spec!r}: known are {known} (written scheme or scheme:model)")
+        raise EmbedderError(f"unknown embedder {spec!r}: known are {known} (with a model: litellm:MODEL)")
     embedder: Embedder = openers[scheme](argument)
     return embedder

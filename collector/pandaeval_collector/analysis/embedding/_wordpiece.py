@@ -23,9 +23,9 @@ _NO_WORD = re.compile(rf"[^\x00-\x7f\w{_IDEOGRAPH}]")
 _IN_WORD = bytes(ord(chr(code).lower() if chr(code).isalnum() else " ") for code in range(128)) + bytes(128)
 # Whether a text is English, for models that know no other language.
 #
-# BERT's vocabulary is ordered by how common a piece is, and a word of any Latin language has pieces in it: that a text
-# has pieces does not make it known. Of English prose nine words of ten are common as a whole, and every second is a
-# function word; of other languages a fifth are common, and hardly one is a function word of English.
+# BERT's vocabulary is ordered by frequency. Words of every Latin language have pieces in it, so pieces do not show
+# that a text is known. In English prose, nine of ten words are common as a whole, and every second word is a function
+# word. In other languages, a fifth of the words are common, and hardly any word is an English function word.
 COMMON = 8000
 """Number of pieces at the start of the vocabulary that count as common words."""
 LEAST = 0.6
@@ -35,7 +35,7 @@ READ = 400
 FEWEST_WORDS = 4
 """With fewer words, Latin text counts as known: names and codes have no language."""
 LEAST_LATIN = 0.5
-# Those of other languages' words that are English ones, too (in, die, on, was, so), stand here as English or nowhere.
+# Words that English shares with other languages (in, die, on, was, so) are listed as English or not at all.
 _ENGLISH_WORDS = """
     the and you your that with from this are have has had not what can how it its they their there which when who why
     been would could should please if then than because about any some these those were be is of to for or but at by my

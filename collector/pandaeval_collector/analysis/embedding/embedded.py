@@ -18,7 +18,7 @@ from pandaeval_collector.analysis.embedding import Bands, Embedder, KnownShare, 
 from pandaeval_collector.analysis.embedding._wordpiece import English, Pieces, WordPiece
 
 SCHEME = "embedded"
-# Measured on pairs of requests and answers: labelled runs, recordings, and topics written for it.
+# Measured on pairs of requests and answers: labelled runs, recordings, and texts written for the measurement.
 BANDS = Bands(off=0.08, cut=0.22, on=0.26, sure=0.02)
 LONGEST_TEXT = 5000
 
@@ -40,12 +40,12 @@ class Table:
         return place
 
     def add(self, places: NDArray[np.int32], total: NDArray[np.float32]) -> None:
-        """Set ``total`` to the sum of the rows at ``places``. Word order keeps bits equal on every processor."""
+        """Set ``total`` to the sum of the rows at ``places``, added in this order for equal bits on every processor."""
         np.add.reduce(self.used.take(places, axis=0), axis=0, out=total)
 
 
 class DistilledEmbedder:
-    """Base of :class:`Embedder` implementations with such a table, read from ``path`` at the first text."""
+    """Base of embedders with a :class:`Table`, which is read at the first text from ``path`` or the package."""
 
     id = ""
 
@@ -75,7 +75,7 @@ class DistilledEmbedder:
 
 
 class EmbeddedEmbedder(DistilledEmbedder):
-    """:class:`Embedder` for English, with a packaged 9 MB table."""
+    """:class:`Embedder` for English, with a packaged 7 MB table."""
 
     id = "embedded-1"
     bands: Bands | None = BANDS

@@ -31,8 +31,8 @@ _WORD = re.compile(rf"[{_RUN}]+|(?:[^\W_{_RUN}]|[{_MARKS}])+")
 # Vowel points of Hebrew and Arabic, and the stroke that stretches words. Most texts omit them.
 _POINTS = re.compile("[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
 SCHEME = "multilingual"
-# Measured by `python tests/lab/bench/embedding_languages.py FOLDER`, on dialogues. Nothing is sure: answers to what
-# was asked are found at any cosine.
+# Measured by `python tests/lab/bench/embedding_languages.py FOLDER`, on dialogues. There is no failure cut, because
+# answers on topic occur at any cosine.
 BANDS = Bands(off=0.08, cut=0.13, on=0.2)
 # The scripts of the languages that the model learned: Latin, Greek, Cyrillic, Hebrew, Arabic, Devanagari, Thai, those
 # of Chinese, Japanese and Korean.
@@ -102,7 +102,7 @@ class MultilingualEmbedder(DistilledEmbedder):
         share = len(KNOWN_LETTER.findall(text[:_LOOKED_AT])) / letters if letters else 1.0
         if share >= _ENOUGH:
             return KnownShare(min(1.0, share))
-        return KnownShare(share, f"{share:.0%} of its letters are in a script that the model knows")
+        return KnownShare(share, f"only {share:.0%} of its letters are in a script that the model knows")
 
 
 def open(argument: str) -> Embedder:

@@ -1,1 +1,1 @@
-"""Rules over a trace without a model: endings, loops and failed calls."""
+"""Rules over a trace, without a model: endings, loops, failed calls and fabricated values."""

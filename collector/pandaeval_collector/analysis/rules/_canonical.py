@@ -13,7 +13,7 @@ from typing import Any
 from pandaeval_collector.analysis.rules._failures import PARSED_UP_TO, as_object, failed
 from pandaeval_otel.model import ToolCall, ToolDefinition
 
-# What differs from call to call without meaning anything: ids, times, counters, costs.
+# Values that differ between calls without a meaning: ids, times, counters, costs.
 ARGUMENT_KEYS = frozenset(
     """
     requestid reqid clientrequestid requesttoken clienttoken correlationid idempotencykey idempotencytoken nonce
@@ -68,12 +68,12 @@ def in_results(key: str) -> bool:
 
 
 def masked_error(text: str | None) -> str | None:
-    """Remove IDs, times and long numbers from an error text."""
+    """Mask IDs, timestamps and long numbers in an error text."""
     return None if text is None else _LONG_NUMBER.sub("*", _CHANGING_TEXT.sub("*", text))
 
 
 def masked(text: str) -> str:
-    """Remove UUIDs and times of day, unless the text has little else."""
+    """Mask UUIDs and timestamps, unless the text has few other letters and digits."""
     if len(text) < 16 or text.count("-") < 2 or _CHANGING_TEXT.search(text) is None:
         return text
     left = _CHANGING_TEXT.sub("*", text)
@@ -236,6 +236,6 @@ def _plain_fields(value: Mapping[Any, Any], depth: int, drop_volatile: bool) -> 
 
 
 def statements(code: str) -> str:
-    """Remove blank lines, comments, spaces and quote styles from code."""
+    """Return code without blank lines and comment lines, with single spaces and double quotes."""
     lines = (_BLANKS.sub(" ", line.rstrip()).replace("'", '"') for line in code.splitlines())
     return "\n".join(line for line in lines if line and _COMMENT.fullmatch(line) is None)

@@ -15,7 +15,7 @@ NAME = "code"
 _OPENS = re.compile(r"```(?:py|python|js|javascript|bash|sh|sql)\s*\n|<code>")
 _CLOSES = re.compile(r"```|</code>")
 _LONGEST = 20_000
-"""Characters of a block."""
+"""Maximum characters of a block."""
 _OBSERVED = re.compile(r"(?:call id: \S+\s+)?(?:observations?|execution logs|output|result|error)\s*:", re.IGNORECASE)
 
 

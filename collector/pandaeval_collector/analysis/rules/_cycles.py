@@ -36,7 +36,7 @@ _TELLS_NOTHING = frozenset(
     returned with the while executing running result output stdout stderr none null message process
     """.split()  # noqa: SIM905 - a readable list of words
 )
-# Agents that hand a run to and fro between them without getting anywhere.
+# Agents that pass a run back and forth without progress.
 _SPOKEN_FOR = Text | Reasoning | ToolRequest | ToolResponse
 _KINDS = {1: "repeat", 2: "cycle2", 3: "cycle3"}
 _PASSED_OVER = (Nature.WAITING, Nature.THINKING, Nature.HAND_OVER)
@@ -368,7 +368,7 @@ class _CycleSearch:
 
 
 def _equal_before(steps: Sequence[Step]) -> list[int]:
-    """Return for each step the index of the latest earlier step with the same signature, else its own."""
+    """Return for each step the index of the latest earlier step with the same signature, or its own index."""
     before: list[int] = []
     latest: dict[str | None, int] = {}
     for index, step in enumerate(steps):

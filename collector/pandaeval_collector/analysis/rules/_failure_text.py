@@ -10,8 +10,8 @@ from pandaeval_collector.base.lazy_pattern import lazily
 
 # How the texts of failures begin, in the words of programs, shells, services, frameworks and people.
 #
-# Each pattern is matched at the beginning of a text, behind what :data:`BEFORE` skips. One that is unsure stands in
-# :data:`MAY`.
+# Each pattern is matched at the beginning of a text, after the part that :data:`BEFORE` skips. Ambiguous patterns are
+# in :data:`MAY`.
 BEFORE = lazily(
     r"(?-i:\s*+\[(?!err|fail|fatal|exc|warn)[a-z][a-z_.:-]{1,23}\]\s++)?[\s\"'`(\[*#>❌✗✘🚫⛔⚠️]*"
     r"(?:\d{4}-\d\d-\d\d[T ][\d:.,]\S*+\s++)?(?:call id: \S++\s++)?(?:(?:oops|uh-oh)[,!.:]?\s+)?\[?"
@@ -19,7 +19,7 @@ BEFORE = lazily(
 """Text that can precede a message: the sender in brackets, quotes, marks, a time, a call's id."""
 
 _SENTENCE = 160
-"""Characters of a message of one sentence; longer texts that begin so are prose."""
+"""Maximum characters of a message of one sentence. Longer texts with the same beginning are prose."""
 _END = r"\s*+[.!\"'`)\]*]*+\s*+\Z"
 _WHY = (
     r"\s*+(?:[:\uff1a!–—(\]*]|-\s|,\s)++\s*+"

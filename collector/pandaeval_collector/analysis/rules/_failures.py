@@ -1,4 +1,4 @@
-"""Decides whether a tool call failed, by status, else by result."""
+"""Decides whether a tool call failed, by its status, otherwise by its result."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _FIELD_CODE = re.compile(
     r"FORBIDDEN|UNAUTHORIZED|UNAUTHENTICATED|CONFLICT|ABORTED|INTERNAL))[A-Z_]*+"
 )
 PARSED_UP_TO = 20_000
-"""Longer texts in characters are not parsed."""
+"""Maximum characters of a parsed text."""
 _PYTHON_UP_TO = 4_000
 _ABSENT = re.compile(
     r"(?<!command )(?<!tool )(?<!function )not[ _]?found|no (?:such(?! (?:tool|function)\b)|matching|results?|match|"

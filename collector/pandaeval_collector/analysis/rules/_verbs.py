@@ -7,7 +7,7 @@ from enum import Enum, auto
 from functools import lru_cache
 from itertools import pairwise
 
-# Words of tool names that show what a tool does: lower case, and in English, like nearly all names.
+# Words of tool names that show the tool's effect: lower case, and in English, like nearly all names.
 READ = frozenset(
     """
     get list search find read fetch query check look lookup view show describe count inspect browse retrieve
@@ -40,7 +40,7 @@ RUNNING = frozenset(
     bash cmd code command computer execute interpreter notebook python repl shell terminal
     """.split()  # noqa: SIM905 - a readable list of words
 )
-"""Tools that execute arbitrary commands."""
+"""Words of tools that execute arbitrary commands."""
 FACTS = frozenset(
     """
     balance count date detail details fee fees history id ids info information list log logs name number overview

@@ -34,7 +34,7 @@ def _inherited(by_id: Mapping[str, Span], own: Callable[[Span], str]) -> dict[st
             value = found[at.span_id] if at.span_id in found else own(at)
             if value or at.span_id in found:
                 break
-            found[at.span_id] = ""  # also what ends a parent loop
+            found[at.span_id] = ""  # also ends a cycle of parents
             path.append(at.span_id)
             at = by_id.get(at.parent_id)
         found[span.span_id] = value

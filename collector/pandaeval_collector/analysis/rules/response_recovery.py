@@ -1,4 +1,4 @@
-"""Finds tool calls that failed without recovery, and the answer's account of them."""
+"""Finds tool calls that failed without recovery, and the answer's account of these failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace
 
 _NAMED, _MOST_NAMED = 120, 16
-"""Characters of a call's name, and how many such names a trace leaves for its session."""
+"""Maximum characters of a call's key, and maximum keys that a trace keeps for its session."""
 _MOST_CALLS = 1_000
 _NOT_DONE = (FailureSign.FAILED, FailureSign.DECLINED)
 _STEPS = (Kind.LLM, Kind.TOOL, Kind.RETRIEVAL)
@@ -107,7 +107,7 @@ _SORRY = lazily(
     r"\b(?:sorry|apolog\w+|unfortunately|leider|malheureusement|désolée?|lamentablemente|lo siento|infelizmente|"
     r"desculpe|purtroppo|mi dispiace|helaas|tyvärr|к сожалению)\b|抱歉|申し訳|죄송"
 )
-"""Words of regret. Beside a claim of success they may concern the user's story."""
+"""Words of regret. Next to a claim of success, they may concern the user's story."""
 _ASIDE = lazily(
     r"\b(?:don't|do not|doesn't|does not|won't|will not|instead|no longer|issues?|problems?|trouble|nicht|niet|inte)\b"
     r"(?! (?:been|be able|have|has|available|possible|eligible|enough|allowed|permitted|work))"
@@ -164,8 +164,9 @@ def read_only_hints(trace: Trace) -> dict[str, bool | None]:
 def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
     """Return indexes of calls that failed for good, or have another ``sign`` for good.
 
-    Considers state-changing calls of the last ``_MOST_CALLS``, or all if none changes state and all failed. A later
-    success of the tool or another changing tool, or an earlier equal success, recovers a failure.
+    Considers state-changing calls of the last ``_MOST_CALLS``. Without a state-changing call, returns all calls if all
+    failed and not all report a missing object. A later success of any changing call, or another success of an equal
+    call, recovers a failure.
     """
     calls, signs, wrong = trace.tool_calls, signs_of(trace), wrong_calls(trace)
     if sign not in signs:
@@ -178,7 +179,7 @@ def lost_at(trace: Trace, sign: FailureSign = FailureSign.FAILED) -> list[int]:
     spelled = spelled_calls(trace)
     succeeded = {(call.name, spelled[at]) for at, call in enumerate(calls) if not wrong[at] and spelled[at] is not None}
     lost: list[int] = []
-    # Of the successes behind a failure: their tools, the last one's time, and times of those that a model's input told.
+    # Later successes: their tools, the latest start, and the starts of calls that only a model's input shows.
     tools: set[str] = set()
     latest, in_inputs = -1, set[int]()
     for at in reversed(changing):
@@ -229,8 +230,9 @@ def steps_of(trace: Trace) -> list[Span]:
 
 
 def answering_span(trace: Trace) -> str:
-    """Return the span ID of the last answering model call or agent, else of the last model call without captured
-    output, or ``""``.
+    """Return the span ID of the last model call or agent that gave the answer.
+
+    If no captured output has the answer, return the last model call without captured output, or ``""``.
     """
     steps = [span for span in steps_of(trace) if span.kind in (Kind.LLM, Kind.AGENT)]
     answer = (trace.output or "").strip()
@@ -307,5 +309,5 @@ def sentences(answer: str) -> list[str]:
 
 
 def admits_failure(answer: str) -> bool:
-    """Return whether the answer admits a failure or asks how to continue, without claiming success."""
+    """Return whether the answer admits a failure, asks how to continue or hands over."""
     return failure_account(answer) in (FailureAccount.ADMITTED, FailureAccount.ASKED)

@@ -41,11 +41,10 @@ from pandaeval_otel.normal.speech import tool_requests
 # Where the time of a trace went between two tool calls.
 _WORK = frozenset({Kind.LLM, Kind.TOOL, Kind.RETRIEVAL, Kind.EMBEDDING, Kind.GUARDRAIL, Kind.EVALUATION})
 LOOPING_ROUNDS = 3
-# Is a run whose steps are traces of their own running away?
+# Limit for a run whose steps are separate traces.
 #
-# The trace of such a run's last step holds the whole of it, and is where its loops are reported. A run that never ends
-# has no such trace: it is reported once, at the step at which it has wasted so many calls that nobody would wait
-# longer.
+# The trace of the last step contains the whole run, and its result reports the loops. A run that does not end has no
+# last step. Its loop is reported once, at the step at which the wasted calls reach this limit.
 RUNAWAY = 8
 """Wasted calls."""
 

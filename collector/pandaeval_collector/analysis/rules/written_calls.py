@@ -1,4 +1,4 @@
-"""Finds tool calls that a model wrote as text, so that nobody ran them."""
+"""Finds tool calls that a model wrote as text, and that did not run."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ LEAST_LABELS = 50
 _LEAST_RARE = 8.0
 """Minimum labels of the rarer kind for using the judge's scores."""
 _UNSEEN = 4.0
-"""Number of extra labels without relation to the judge's score in the fit, because a few dozen labels without
-disagreement do not prove that there is none."""
+"""Number of extra labels in the fit, without relation to the judge's score. A few dozen labels without disagreement do
+not prove that judge and people always agree."""
 
 _NOTHING = 1e-12
 """A variance that is only rounding."""

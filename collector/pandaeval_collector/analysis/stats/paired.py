@@ -1,4 +1,4 @@
-"""Agreement of paired verdicts in 0..1; intervals are 95 %."""
+"""Shares, and mean differences of paired values in 0..1, with 95 % intervals."""
 
 from __future__ import annotations
 

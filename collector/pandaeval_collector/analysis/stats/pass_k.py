@@ -50,9 +50,9 @@ def pass_at_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
 def pass_pow_k(n: int, c: int, k: int, mode: Mode = "plug_in") -> PassEstimate:
     """Estimate the probability that all ``k`` trials succeed, after ``c`` of ``n`` did. Raises as :func:`pass_at_k`."""
     if not 0 <= c <= n:
-        raise ValueError(f"of {n} trials {c} cannot have succeeded")
+        raise ValueError(f"the number of successes must be in 0..{n}, the number of trials")
     if k < 1:
-        raise ValueError(f"k is a number of trials, 1 or more, not {k}")
+        raise ValueError(f"k must be at least 1, not {k}")
     if mode not in MODES:
         raise ValueError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
     if n == 0:

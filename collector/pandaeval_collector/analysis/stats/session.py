@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import SupportsFloat
 
-# What both session scores check before they compute: signal weights and signal values.
+# Signal weights and signal values, which both session scores check before they compute.
 DEFAULT_WEIGHTS: Mapping[str, float] = {
     "confidence": 1.0,
     "loop_detection": 1.0,
@@ -55,7 +55,7 @@ def merged_weights(overrides: Mapping[str, float] | None) -> dict[str, float]:
             raise ValueError(f"signal weight {key!r} must be a finite number >= 0, not {weight!r}")
         weights[key] = number
     if not any(weights.values()):
-        raise ValueError(f"signal weights are all zero: {', '.join(weights)}")
+        raise ValueError(f"signal weights are all zero; raise at least one: {', '.join(weights)}")
     return weights
 
 
@@ -233,8 +233,8 @@ def agent_reliability(traces: Iterable[Signals], weights: Mapping[str, float] | 
 def agent_consistency(traces: Iterable[Signals], weights: Mapping[str, float] | None = None) -> Consistency:
     """Score how steadily a session ran.
 
-    Only traces with a confidence count. Uncertainty = (1 + penalty) x w_confidence x (1 - confidence), with penalty =
-    sum of weight x (1 - signal) over loop, tool and coherence signals. Score = 1 - root mean square, clamped to 0..1.
+    Only traces with a confidence count. Penalty = sum of weight x (1 - signal) over loop, tool and coherence signals.
+    Uncertainty = (1 + penalty) x w_confidence x (1 - confidence). Score = 1 - root mean square, clamped to 0..1.
     Parameters and errors as in :func:`agent_reliability`.
     """
     merged = merged_weights(weights)

@@ -35,7 +35,7 @@ _TOKEN = re.compile(rf"[{_CJK}]|{_LETTER}+(?:'{_LETTER}+)*")
 _NO_WORD = re.compile(rf"[^\x00-\x7f\w{_MARKS}{_CJK}]")
 _ASCII_TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
 _PLAIN_WORD = re.compile(r"[a-z0-9]{2,}")
-"""What _TOKEN finds in ASCII, in a fraction of the time; the words in ASCII without an apostrophe."""
+"""Words of ASCII text without apostrophes, as _TOKEN finds them, in a fraction of the time."""
 _CJK_CHARACTER = re.compile(rf"[{_CJK}]")
 FEWEST = 2
 """Minimum content words of a message with a subject. For a question or an answer, a single word is enough."""
@@ -48,7 +48,7 @@ PLAINLY = 200
 LONGEST = 1200
 """A text of more characters is not searched for talk."""
 STEM = 5
-"""Words that begin with the same characters are one."""
+"""Words that begin with the same characters count as the same word."""
 _TALK_WORDS = frozenset(
     """
     yes no not yeah yep nope ok okay sure please thanks thank welcome hi hello hey dear good great fine perfect nice
@@ -80,7 +80,7 @@ _OF_BOTH = (
     r"|\bi(?: am|'m)? (?:live|living|reside) in\b"
     r"|\bappreciate (?:you|your|it|that|the help|all)\b"
 )
-"""Consent, thanks, who somebody is."""
+"""Consent, thanks, and names, addresses or numbers of the user."""
 _OF_AGENTS = (
     r"\?\s*$"  # a question back
     r"|\b(?:could|can|would|will) you (?:please |kindly )?(?:provide|confirm|tell|share|clarify|specify|give|let)\b"

@@ -24,14 +24,14 @@ attributes.
 """
 _OF_ROLE: dict[str, Origin] = {"user": "user", "tool": "result", "assistant": "told"}
 EARLIER_NOT_CAPTURED = "the earlier conversation was not captured"
-_MORE = "the session has more earlier traces than are read"
+_MORE = "the earlier traces of the session were not read completely"
 MOST_TRACES = 32
-"""Earlier traces of a session that are read at most. If there are as many, there may be more."""
+"""Maximum earlier traces of a session that are read. If there are as many, there may be more."""
 _MOST_CHARS = 24_000
-"""Characters per trace. A text for which there is no room is left out."""
+"""Maximum characters per trace. Texts beyond this limit are left out."""
 _MOST_UNPACKED = 1 << 20
 _CUT = re.compile(r"(?:\.\.\.|…|truncated[^\n]{0,40})\Z", re.IGNORECASE)
-"""How a text ends that breaks off."""
+"""Ends of texts that were cut off."""
 
 
 @dataclass(slots=True)

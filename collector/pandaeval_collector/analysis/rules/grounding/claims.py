@@ -18,7 +18,7 @@ from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import ToolCall, Trace
 
 MOST_CLAIMS = 300
-"""Claims of one trace that are checked; that there are more is noted."""
+"""Maximum checked claims of a trace. If there are more, the result has a note."""
 _MOST_ANSWER = 20_000
 """Maximum characters read from an answer."""
 _LONGEST_SENTENCE, _LONGEST_ARGUMENT = 400, 200
@@ -122,7 +122,7 @@ class Claim:
 
 @cached_per_trace
 def claims(trace: Trace) -> tuple[list[Claim], list[Claim], list[Claim]]:
-    """Return the first typed values of answers, identifiers of changing calls, and bare numbers of answers."""
+    """Return the first typed values of answers, identifiers of changing calls, and numbers and measures of answers."""
     answers = [(turn.assistant, turn.span_id) for turn in trace.turns if turn.assistant]
     if not answers and trace.output:
         answers = [(trace.output, trace.root_span_id)]

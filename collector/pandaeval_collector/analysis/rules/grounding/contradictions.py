@@ -16,7 +16,7 @@ from pandaeval_collector.base.lazy_pattern import lazily
 from pandaeval_otel.model import Trace
 
 MOST_DOUBTED = 60
-"""Values of a trace that are compared with its results."""
+"""Maximum values of a trace that are compared with its results."""
 _MOST_FIELDS, _MOST_NUMBERS = 1_000, 24
 _LEAST_DIGITS = 4
 _CENT = 0.01
@@ -28,17 +28,17 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 _NO_LABEL = frozenset("the and for usd eur gbp number value data date time text content result".split())  # noqa: SIM905
 """Words that name no single value."""
 _CHANGES = frozenset("difference new old remaining additional extra each per more less average".split())  # noqa: SIM905
-"""Words that make another value of a named value: the price difference is no price."""
+"""Words that change the meaning of a label: the price difference is no price."""
 _CONVERTED = lazily(
     r"\b(?:each|every|per|up to|at (?:most|least)|within|by|until|before|after|next|days?|weeks?|tomorrow|today"
     r"|(?-i:[A-Z]{1,2}[SD]?T|UTC|GMT))\b"
 )
-"""Words next to a rule, or to a converted date or time. Such a value never contradicts a single value of the
-results."""
+"""Words next to a rule, or to a converted date or time. A value with such a word contradicts only a value with the same
+label."""
 
 
 class Contradiction(NamedTuple):
-    """``instead``: the value in calls or results. ``is_sure``: it is the only such value."""
+    """``known_value``: the value in calls or results, as text. ``is_sure``: it is the only contradicting value."""
 
     known_value: str
     is_sure: bool = True
@@ -63,7 +63,7 @@ class TurnComparison:
 
     @cached_property
     def _given(self) -> list[Field]:
-        """The identifiers that calls that changed something were given."""
+        """The identifiers in arguments of successful changing calls."""
         calls = [call for call in changing(self._trace) if not failed(call)]
         return [
             field
@@ -73,7 +73,7 @@ class TurnComparison:
         ]
 
     def replaced(self, claim: Claim) -> Contradiction | None:
-        """Return the argument of a call under the name of an identifier that only the user gave."""
+        """Return the identifier with the same label that a changing call used instead of the stated identifier."""
         value = claim.value
         if value.kind != "identifier" or claim.key or not self._given:
             return None
@@ -85,7 +85,7 @@ class TurnComparison:
         return Contradiction(f"the call used {fields[0].label} {fields[0].value.text}")
 
     def contradiction_of(self, claim: Claim) -> Contradiction | None:
-        """Return the results' value in place of an ungrounded value."""
+        """Return the value of the results that contradicts an ungrounded value."""
         value = claim.value
         self._doubted += 1
         if self._doubted > MOST_DOUBTED:

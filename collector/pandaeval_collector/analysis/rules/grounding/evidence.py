@@ -23,7 +23,7 @@ MOST_CHARS = 400_000
 """Characters of all evidence of a trace. The rest is not read, which is noted."""
 _DEPTH, _LONGEST_NAME, _LONGEST_LABEL, _LEAST_VERBATIM = 40, 60, 40, 5
 _MOST_KEPT = 150_000
-"""Values of all contents that are kept read."""
+"""Approximate number of values above which the cache of parsed contents is cleared."""
 _MOST_PLACES = 1_000
 """Places of a text in longer values, after which the search for the text ends."""
 _DIGIT = re.compile(r"\d")
@@ -137,7 +137,7 @@ def _sought(value: Value) -> set[float | str]:
 
 
 def form(value: Value) -> str:
-    """Return whether an identifier is letters before digits or a mixture, and its length."""
+    """Return the form of an identifier: order of letters and digits (``mixed`` above two runs), and length."""
     key = str(value.keys[0])
     runs = _RUN.findall(key)
     return f"{'mixed' if len(runs) > 2 else ''.join('9' if run[0].isdigit() else 'a' for run in runs)} {len(key)}"
@@ -183,7 +183,7 @@ class _Union:
 
 @dataclass
 class KnownContent:
-    """All that the agent had, as texts. ``own``: the agent's earlier answers. ``cut``: not all was read."""
+    """The agent's evidence, as texts. ``own``: the agent's earlier answers. ``cut``: a part was not read."""
 
     sources: dict[tuple[Origin, str], None] = field(default_factory=dict)
     own: dict[str, None] = field(default_factory=dict)

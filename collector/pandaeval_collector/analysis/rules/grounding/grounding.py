@@ -27,7 +27,7 @@ _DURATIONS = ("hour", "hr", "minute", "min")
 
 @dataclass(slots=True)
 class UngroundedClaim:
-    """An ungrounded claim. ``instead``: the value in calls or results. ``fails``: certainly fabricated."""
+    """An ungrounded claim. ``known_value``: the value in calls or results, as text. ``fails``: certainly fabricated."""
 
     claim: Claim
     known_value: str = ""
@@ -148,7 +148,7 @@ def _looked(trace: Trace, before: Sequence[tuple[str, Any]]) -> bool:
 
 
 def first_mention(trace: Trace, claim: Claim) -> str:
-    """Return the span ID of the model call that first mentions a value, else of the claim or the answer."""
+    """Return the span ID of the model call that first mentions a value, otherwise of the call or the answer."""
     for span in trace.spans:
         if span.kind is not Kind.LLM or not span.output:
             continue

@@ -112,8 +112,8 @@ _IDIOM = lazily(
     r"|\d+-?[a-z]{1,5}-?\d+|\d+(?:x\d+)+[a-z]{0,2}|\d+-\d+-?[a-z]{1,6}|\d{1,4}-[a-z]+(?:-[a-z]+)*|[a-z]+(?:-[a-z]+)+-\d{1,2}"
     r"|[a-z]+\d+(?:_[a-z]{3,})+|[a-z]{2,}[ -]?\d{1,2}|\d{1,4}[a-z]{1,2})$"
 )
-"""What has letters and digits and names nothing of a case: standards, roads, types, models; decades, spans, sizes,
-odds, durations; functions (aes256_encrypt)."""
+"""Words of letters and digits that identify no case: standards, roads, types, models; decades, spans, sizes, odds,
+durations; functions (aes256_encrypt)."""
 _CODE = re.compile(r"(?=[A-Z0-9]{6,8}$)(?:[A-Z]+[0-9][A-Z]+|[B-DF-HJ-NP-TV-Z]+[0-9]|[0-9][B-DF-HJ-NP-TV-Z]+)$")
 """A code with a single digit, such as a booking's (YAX4DR): capitals on both sides of the digit, or no vowel."""
 _LONGEST_TOKEN, _LONGEST_PREFIX = 64, 12
@@ -122,7 +122,8 @@ _BEFORE = re.compile(rf"(?:{_PARTS_OF_DAY}|(?<![^\W\d_])([^\W\d_]+)\.?|[RUS]{{0,
 _SIGNS_BEFORE = "rs rp rm kr fr nt hk php"
 _WORDS_BEFORE = frozenset([*_MONTH_OF, *_CODES.casefold().split(), *_SIGNS_BEFORE.split()])
 _LONG = 6
-"""Digits in a row, without a separator, that make an identifier of a number; capitals and digits, of any word."""
+"""Minimum digits of a number without separators that is an identifier, and minimum length of a word of capitals and
+digits that is an identifier."""
 
 
 @dataclass(slots=True)

@@ -52,7 +52,10 @@ def failures(session: SessionView, names: Iterable[str]) -> dict[str, int]:
 
 
 def session_signals(session: SessionView, context: SessionContext) -> list[dict[str, float]]:
-    """Return the signals of each trace. A failed tool that works later counts half; an answered call does not count."""
+    """Return the signals of each trace.
+
+    If a failed tool works in a later trace, ``response`` is at least 0.5. If a later trace answers the call, it is 1.
+    """
     found = [signals_of(trace, context) for trace in session.traces]
     recovered = _recovered(session)
     for trace, signals in zip(session.traces, found, strict=True):

@@ -1,17 +1,20 @@
 """Did the agent ever fail badly in this session?
 
 The metric finds the highest risk of each trace, and scores the session by its worst traces. The risks come from
-confidence, repetition, tool choice, topic, ``response``, ``grounding`` and ``tool_loop``, and from ``correctness`` if
-every trace was judged. The score is 1 - (0.9 × the mean risk of the worst 15 % + 0.1 × the worst risk). It does not let
-good traces balance a bad trace.
+confidence, repetition, tool choice, topic, ``response``, ``grounding`` and ``tool_loop``. The judge setting
+``judge.correctness: trace`` adds ``correctness``. The score is 1 - (0.9 × the mean risk of the worst 15 % + 0.1 × the
+worst risk). It does not let good traces balance a bad trace.
 
-If any of these metrics fails in a trace, the session fails. If only ``grounding`` fails, or only suspects lower the
-score, the label is ``suspect``, which neither passes nor fails.
+If any of these metrics fails in a trace, the session fails, unless a later trace recovers the failed call. If only
+``grounding`` fails, or only suspects lower the score, the label is ``suspect``, which neither passes nor fails.
 
-Without a judge, ``metadata.basis`` is ``inline`` and the label is ``problem_found``, ``suspect`` or
-``no_problem_found``. If nothing fails, there is no score in three cases: only ``response`` was checked, fewer than
-half of the applicable checks ran, or an applicable metric scored fewer than half of the traces. ``no_problem_found``
-does not mean that the task succeeded.
+Without a judge, or if ``judge.detail`` is not ``all``, ``metadata.basis`` is ``inline``. Then the label is
+``problem_found``, ``suspect`` or ``no_problem_found``. If no metric fails, there is no score in three cases: only
+``response`` was checked, fewer than half of the applicable checks ran, or repetition or topic was scored in fewer than
+half of the traces that need it. ``no_problem_found`` does not mean that the task succeeded.
+
+If ``judge.detail`` is ``all``, there is no score if confidence, repetition, tool choice or topic was scored in fewer
+than half of the traces that need it, even if a metric fails.
 
 Source: PandaProbe, session metrics, *Agent Reliability*.
 """

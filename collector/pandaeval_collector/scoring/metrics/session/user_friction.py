@@ -1,6 +1,6 @@
 """How hard did the agent make it for the user?
 
-A judge counts signs of friction in the user's messages: users repeat themselves, correct the agent, complain, request a
+A judge looks for friction in the user's messages: users repeat themselves, correct the agent, complain, request a
 person or give up. The judge answers in the same call as for ``correctness``. It does not judge whether the agent was
 right: a right refusal can annoy users.
 

@@ -1,4 +1,4 @@
-"""Facts for judged metrics. Code reads them from the spans; a judge extracts the task only if no message states it."""
+"""Facts for judged metrics, from the spans. A judge extracts the task if no single message states it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pandaeval_collector.scoring.metric import JudgedTraceMetric, JudgedTurnMetr
 from pandaeval_otel.model import ToolCall, Trace
 
 M = TypeVar("M", JudgedTraceMetric, JudgedTurnMetric)
-# The agent's task: the user's words if a message states it, else extracted by a judge once per trace.
+# The agent's task: the user's words if a single message states it. Otherwise a judge extracts it once per trace.
 _LONGEST = 800
 """Maximum characters of a task. A longer message contains more than the task, such as a document or a log."""
 _FEWEST_WORDS = 4
@@ -30,7 +30,7 @@ _FEWEST_WORDS = 4
 _SELF_CONTAINED = 60
 """A message with fewer words is shown with the agent's message before it."""
 _REFERENT = 600
-"""Characters of the agent's message before it."""
+"""Maximum characters of the agent's message before it."""
 # Introduction and task, which all questions about a trace share.
 ABOUT = """
 Judge one run of an agent. The task is given below as "task". If it is missing, use the user's messages.
@@ -128,7 +128,7 @@ def undetermined(reason: str) -> Unscored:
 
 
 def user_input(trace: Trace) -> str | None:
-    """Return the user's redacted words of all turns, about 2000 characters; ``None`` if not captured."""
+    """Return the user's redacted words of all turns, at most about 2000 characters; ``None`` if not captured."""
     text = _asked(trace)
     return elided(redact(text), _MAX_TEXT) if text else None
 

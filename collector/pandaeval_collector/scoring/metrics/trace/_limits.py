@@ -32,7 +32,7 @@ NOT_KNOWN = 0.74
 
 
 def outcome(trace: Trace) -> str:
-    """Return results, answer and final error of a run for people, redacted, about 2000 characters."""
+    """Return results, answer and final error of a run for people, redacted, at most about 2000 characters."""
     answers = [turn.assistant for turn in trace.turns if turn.assistant and turn.assistant.strip()]
     answer = _short(" / ".join(answers) or (trace.output or "").strip() or "(none)", _ANSWER)
     results = _results(trace) or "no tool was called"
@@ -94,8 +94,8 @@ NO_LIMIT = Limit(1.0, "", "")
 def completion_limit(trace: Trace) -> Limit:
     """Return the highest possible completion of a task.
 
-    Below half: an error without an answer, or a changing call failed for good (:func:`lost_at`). Partial: all calls
-    failed. A reported failure or hand-over lifts the limit of failed calls.
+    At most 0.49: an error without an answer, or a changing call failed for good (:func:`lost_at`). At most 0.74: all
+    calls failed, and no document was found. A reported failure or hand-over lifts the limit of failed calls.
     """
     if crashed(trace):
         return Limit(LEFT_UNDONE, "error_without_answer", "the run ended with an error and gave no answer")
@@ -119,7 +119,7 @@ def completion_limit(trace: Trace) -> Limit:
 
 
 def efficiency_limit(trace: Trace) -> Limit:
-    """Return the share of calls that repeated no other call in vain."""
+    """Return the share of calls that repeated no earlier call in vain, as the limit of a score."""
     found = tool_loop(trace)
     if not found.wasted_calls:
         return NO_LIMIT

@@ -99,7 +99,7 @@ Both are shown by call 1. If it calls search and book without a word, there is n
 
 
 def before_asking(trace: Trace, context: TraceContext) -> Assumed | Unscored | None:
-    """Return the finding without a judge if no thoughts, words or planning call precede the actions."""
+    """Return the finding without a judge if a run has no thoughts, no words before its answer and no planning calls."""
     if not has_any_content(trace):
         return NOTHING_CAPTURED
     early = (turn.assistant for turn in trace.turns[:-1])
@@ -121,7 +121,7 @@ def of_plan(
 ) -> JudgedTraceMetric:
     """Make a metric that rates the plan by ``levels``.
 
-    ``shape``, ``reason``: name and first field of the answer; ``asked_with``: given facts.
+    ``shape``: name of the answer; ``reason``: description of its first field; ``asked_with``: given facts.
     """
 
     def score(value: float, found: Any, trace: Trace, facts: Facts) -> Score:

@@ -5,10 +5,10 @@ For every tool call, a judge decides whether the arguments fit the user's reques
 right (``tool_correctness``). ``verdicts[].call`` is the position of the call, from 1.
 
 If a tool refused the arguments because of its schema, code decides no. The judge ignores calls without fully captured
-arguments. If there are more than 40 calls, it reads only the first 20 and the last 20. ``coverage`` is the share of
-judged calls.
+arguments. If more than 40 calls are left, it reads only the first 20 and the last 20. ``coverage`` is the share of
+calls with the answer yes or no. Without a tool call, the score is assumed.
 
-Scale: 0..1, the share of judged calls with the answer yes.
+Scale: 0..1, the share of decided calls with the answer yes.
 Source: PandaProbe, trace metrics, *Argument Correctness*.
 """
 

@@ -13,8 +13,8 @@ the embedder does not know are ``insufficient_evidence``. The embedded model kno
 The default threshold is the best cut that was measured for the embedder, or 0.5 without a measurement. If the embedder
 has a table of cosines, ``metadata.calibrated`` is a number from 0 (off topic) to 1 (on topic). A cosine below the
 failure cut (.02 for the embedded model) fails with the label ``off_topic``. A cosine between this cut and the threshold
-gets the label ``suspect``, which fails no run. Without a table, ``metadata.calibration`` states that there is no
-failure cut.
+gets the label ``suspect``, which fails no run. Without a failure cut (as for the multilingual model), no run fails.
+Without a table, ``metadata.calibration`` states that the embedder has no calibration.
 
 Source: PandaProbe, trace metrics, *Coherence*.
 """
@@ -39,7 +39,7 @@ from pandaeval_otel.model import Kind, Trace
 
 OFF_TOPIC = "off_topic"
 MOST_BEFORE = 1000
-"""Characters read from the previous turn: the first of the message, the last of the answer."""
+"""Maximum characters read of each text of the previous turn: the first of the message, the last of the answer."""
 _TOLERANCE = 1e-9
 """Tolerance for a score just below its threshold."""
 
@@ -107,7 +107,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         return Unscored(Why.INSUFFICIENT_EVIDENCE, next(filter(None, lacks)))
     if not can_be_read:
         return Unscored(Why.NO_CONTENT, "the embedder finds no words in the question or the answer")
-    return _silent("the texts are too short to compare their topics")
+    return _silent("the texts show no different topics (few words, shared words, a consent or a hand-over)")
 
 
 def _without_pairs(trace: Trace) -> Finding | None:
@@ -117,7 +117,8 @@ def _without_pairs(trace: Trace) -> Finding | None:
         return _silent("the message or the answer names no topic (a yes, an ID, a value)")
     asked = [turn.user for turn in trace.turns if turn.assistant is not None]
     if any(asked):
-        return Unscored(Why.NO_CONTENT, f"{_sides(trace, says_something) or 'each turn'} has no words to compare")
+        wordless = _sides(trace, says_something) or "one side of each turn"
+        return Unscored(Why.NO_CONTENT, f"no words to compare in {wordless}")
     if "" in asked:
         assumed = {"note": "the input is empty", "coherence_gap": 0.0}
         return Assumed("the input is empty; coherence is assumed", assumed)

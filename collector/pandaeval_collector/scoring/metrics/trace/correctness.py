@@ -4,8 +4,7 @@ A judge answers the question of ``session.correctness`` for a single run. The me
 session. With ``judge.correctness: trace``, it applies to every trace, and counts for ``agent_reliability``. It does not
 judge tone or length. The labels ``unclear`` and ``disputed`` have the same meaning as in ``session.correctness``.
 
-Scale: 0..1, the certainty of the judge that the run was handled correctly; a wrong run has at
-most 0.49.
+Scale: 0..1, the certainty of the judge that the run was handled correctly; a wrong run has at most 0.49.
 Source: ours, measured on conversations that people and checkers judged.
 """
 

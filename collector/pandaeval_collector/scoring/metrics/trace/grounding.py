@@ -1,29 +1,34 @@
 """Do the values in the answer and in calls come from messages or tool results?
 
-The score is the share of values that have a source, such as a tool result. Code finds the values in texts of any
-language. The metric checks typed values in the answer (identifiers, amounts, dates, times, durations, e-mail and web
-addresses, measures), and identifiers in arguments of calls that change something. It looks for them, in any spelling,
-in the instructions, the user's messages, the earlier conversation, earlier results and documents.
+The score is 1 minus the share of fabricated values among the checked values. Code finds the values in texts of any
+language. The metric checks identifiers, amounts, dates, times, durations, and e-mail and web addresses in the answer.
+It also checks identifiers in arguments of calls that change something. Other numbers count only if results contradict
+them. The metric looks for each value, in any spelling, in instructions, messages, results and documents of the session.
 
 It *fails* only if a value is certainly fabricated:
 
-- an identifier in a sentence that reports something, if the agent had identifiers of that form, or if the sentence is
-  about the user's case
-- a contradiction: the calls of the turn contain a single value of that kind and unit for the same owner or label, the
-  answer states a different value, and no arithmetic leads to that value
-- a number from a result in which a digit is dropped, doubled or swapped
+- an identifier in an argument, or in a sentence that reports something, if the agent had identifiers of that form
+- an identifier in a sentence that reports on the user's case or on the agent's own work
+- a contradiction: the calls and documents of the trace contain a single value of that kind and unit for the same owner
+  or label, the answer states a different value, and no arithmetic leads to the stated value
+- a number or identifier from a result in which a digit is dropped, doubled or swapped
 
 If the results contain several values with that label, the value is only a suspect: `metadata.suspect` lists it, and it
-does not lower the score. All other values without a source are in `metadata.for_judge`. The judge of `correctness`
-receives them. Before its verdict, they are neither shown nor counted. If there are no other values, there is no score.
+does not lower the score. All other values without a source are in `metadata.for_judge`, and are not counted. The judge
+of `correctness` receives them. If the run has no other values, there is no score.
 
-The metric ignores code, names in backticks, examples, proposals, options, types and names of files. If the session has
-no tool calls or documents, it checks only values that claim to belong to the user's case ("your booking …"), and if
-tools were offered, identifiers of the agent's own work ("I created ticket …"). If results or the earlier conversation
-were not captured, or if results are cut off, values without a source are not counted. `coverage` and the reason show
-their number. If fewer than half of the values can be checked, there is no score (docs/internals/decisions/0020).
+The metric ignores code, names in backticks, options, types and names of files. In examples and proposals, only
+identifiers can fail. If the session has no tool calls or documents, the metric checks only values in sentences about
+the user's case ("your booking …"). If tools were offered, it also checks values of the agent's own work ("I created
+ticket …").
 
-It does not judge whether a value with a source is the right value, or sentences without specific values. Source: ours.
+If results or the earlier conversation were not captured, or if results are cut off, values without a source are not
+counted. `coverage` is the share of the counted values, and the reason shows the number of the other values. If fewer
+than half of the values can be checked and none fails, there is no score (docs/internals/decisions/0020).
+
+It does not judge whether a value with a source is the right value, or sentences without specific values.
+
+Source: ours.
 """
 
 from __future__ import annotations
@@ -61,7 +66,7 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     failing, metadata = found.failing, _metadata(trace, found)
     if not everything:
         values = _many(len(found.for_judge))
-        reason = f"code cannot find the source of {values} in the answer; the judge of correctness checks this"
+        reason = f"code cannot find the source of {values}; only a judge (correctness) can check this"
         return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata)
     if found.total < ENOUGH * everything and not failing:
         which = ", ".join(f"'{each.value.text}'" for each in found.open[:_MOST_NAMED])
@@ -81,8 +86,8 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
 
 
 def _unsettled(trace: Trace, finding: Finding | None) -> bool:
-    """Returns whether earlier traces of the session may change the finding: a value was not found, there was nothing to
-    look in, or the run called nothing."""
+    """Return whether earlier traces of the session may change the finding: a value has no source, or the run had no
+    tool results and documents."""
     if finding is None:
         return any(claims(trace))
     if isinstance(finding, Unscored):
@@ -151,7 +156,7 @@ METRIC = TraceMetric(
     version="20",
     threshold=0.0,
     question="Do the values in the answer and in calls come from messages or tool results?",
-    needs="tools or documents, and specific values in the answer or in calls",
+    needs="specific values in the answer or in calls",
     evaluate=_evaluate,
     reads=SessionReads(earlier=MOST_TRACES, unsettled=_unsettled),
     unscored=(Why.INCOMPLETE_TRACE, Why.INSUFFICIENT_EVIDENCE),

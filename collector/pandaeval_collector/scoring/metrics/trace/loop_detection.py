@@ -5,10 +5,10 @@ the highest similarity (cosine × Jaccard). It does not detect a loop inside a t
 
 A repeated answer is ``excused`` (``metadata.excused``) if the user requested it again, extended or challenged it, or
 repeated the question. It is also excused if it asks the user to wait, contains new values or words of the question, or
-reports new or failed work. The answer fails with the label ``loop`` if the similarity of the two answers is 0.9 or
-more, and the similarity of their questions is below 0.5. Other repeated answers have the label ``suspect`` and fail no
-run. An error text in place of an answer is no loop. With ``session.loop_signal: raw``, session metrics read every
-score.
+reports new or failed work. An answer that is not excused fails with the label ``loop`` if its similarity is 0.9 or
+more, and the similarity of the questions (words only) is below 0.5. Other repeated answers have the label ``suspect``
+and fail no run. An error text in place of an answer is no loop. With ``session.loop_signal: raw``, session metrics read
+every score.
 
 Source: PandaProbe, trace metrics, *Loop Detection*.
 """

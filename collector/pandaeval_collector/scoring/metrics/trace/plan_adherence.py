@@ -1,7 +1,7 @@
 """Did the agent follow its plan?
 
-A judge finds the first plan in the agent's thoughts and planning calls, and compares it with the run. Later changes
-(``metadata.revisions``) count only if a result caused them. It does not judge whether the plan was good
+A judge finds the first plan in the agent's thoughts, messages and planning calls, and compares it with the run. Later
+changes (``metadata.revisions``) count only if a result caused them. It does not judge whether the plan was good
 (``plan_quality``) or whether the task was completed. Without a plan, the score is assumed.
 
 Scale: 0..1, 1 means that the agent did every planned step in order, and no other steps.

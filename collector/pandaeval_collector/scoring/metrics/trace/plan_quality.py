@@ -1,7 +1,8 @@
 """Was the agent's plan good for its task?
 
-A judge finds the first plan in the agent's thoughts and planning calls, and rates it by the facts known at that time.
-It does not judge whether the plan was followed (``plan_adherence``). Without a plan, the score is assumed.
+A judge finds the first plan in the agent's thoughts, messages and planning calls. The judge rates the plan by the
+facts that were known at that time. It does not judge whether the plan was followed (``plan_adherence``). Without a
+plan, the score is assumed.
 
 Scale: 0..1, 1 means that the plan was complete and coherent, without a needless step.
 Source: PandaProbe, trace metrics, *Plan Quality*.

@@ -4,7 +4,7 @@ The score is 1 if the run ended with an answer or a declared end, otherwise 0 wi
 the answer is right, and a refusal is no failure. The labels of score 0:
 
 - ``error``: the run ended with an error, or the answer is an error text.
-- ``empty_answer``: the answer is empty or only punctuation.
+- ``empty_answer``: the answer is empty, only punctuation, or a placeholder such as ``(no response)``.
 - ``control_token``: the answer is a token, such as ``###STOP###``, that declares no end.
 - ``dangling_tool_call``: the last tool call has no result, or the answer is a call as text that did not run.
 - ``false_success``: a change failed, and the answer claims success. Or tests, a build or a linter failed last, and the
@@ -18,14 +18,15 @@ Labels of other scores:
 - ``blocked``: a guardrail, filter or refusal of the model stopped the run. The score is 1.
 - ``declined``: a person refused a tool call. The score is 1, unless the label is ``false_success``.
 
-A run with a failed change scores 0.5 and passes if the answer admits the failure and asks how to continue, or if the
-agent hands over. The run also passes if one of the session's next three traces recovers (``recovered_by``).
-``continued_by`` names a later trace that answers a call without a result. If all calls fail, they count like a failed
-change.
+A run with a failed change scores 0.5 and passes if the answer asks how to continue, or if the agent hands over. A run
+that admits the failure also scores 0.5 if one of the session's next three traces recovers (``recovered_by``). If one of
+these traces answers a call without a result, the score is 1 (``continued_by``). If no call is a change and all calls
+fail, they count like a failed change, unless every error reports a missing object.
 
 A token declares the end if the instructions, a message or ``response.end_tokens`` name it. There is no score if the
-answer was not captured, or if it is a token and no instructions were captured. There is also no score if the user or
-the application stopped the run (``metadata.ending``: ``stopped``). If runs are parallel, the worst run counts.
+root span did not end, or if the answer was not captured. The same holds if the answer is a token and no instructions
+were captured, or if the user or the application stopped the run (``metadata.ending``: ``stopped``). If runs are
+parallel, the worst run counts.
 
 Source: ours. Other metrics find no fault in a run that crashed or stayed silent.
 """
@@ -73,13 +74,13 @@ from pandaeval_collector.scoring.metric import SessionReads, TraceMetric
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace, Turn
 
 HONEST = 0.4
-"""The score of a run that failed and admits it."""
+"""The score of a run that admits its failure, or whose answer was cut off."""
 ASKS_ON = 0.5
-"""The score of a failed run that admits it and asks the user how to continue, or hands over."""
+"""The score of a failed run that asks the user how to continue, or hands over."""
 _RUN = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _RULING = ("system", "developer")
 _SAID_AT_LEAST = 12
-"""Characters of an answer below which two texts may be equal by chance."""
+"""Minimum characters of an answer. Shorter texts may be equal by chance."""
 _PLACEHOLDER = re.compile(r"[(\[<](?:empty|no) (?:response|answer|output|content|reply|message)[)\]>]", re.IGNORECASE)
 """Texts that applications show in place of an empty answer."""
 _WORD = re.compile(r"[a-z]+")
@@ -165,7 +166,7 @@ def _refused(tool: str | None) -> Score:
 
 
 def _blocked(guardrail: str, why: str) -> Score:
-    reason = f"a guardrail stopped the run: {_short(guardrail)}" + (f" ({_short(why)})" if why else "")
+    reason = f"the run was blocked by {_short(guardrail)}" + (f" ({_short(why)})" if why else "")
     return Score(1.0, reason, {"ending": Ending.BLOCKED.value, "guardrail": guardrail}, label=Ending.BLOCKED.value)
 
 
@@ -261,7 +262,7 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
         return None  # a single model call: its caller runs the tool, and calls the model again in another trace
     last = trace.tool_calls[-1] if trace.tool_calls else None
     if last is not None and not tool_spans and _leaves_call_to_caller(trace):
-        return Score(1.0, f"the run ended, and left the call to {last.name} to its caller", {"ended_by": last.name})
+        return Score(1.0, f"the run ended, and its caller has to run the call to {last.name}", {"ended_by": last.name})
     if last is None or has_outcome(last) or last.span_id in tool_spans:
         return _lost(trace, None) or Unscored(
             Why.INSUFFICIENT_EVIDENCE, "the last captured step is a tool result; no answer was captured"
@@ -343,7 +344,7 @@ def _of_failed(trace: Trace, call: ToolCall, answer: str | None) -> tuple[float,
         if any(ends_run(later.name) and not failed(later) for later in trace.tool_calls[at + 1 :]):
             return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the agent handed over"
     if account is FailureAccount.ASKED:
-        return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the answer admits it and asks how to continue"
+        return ASKS_ON, Ending.UNRECOVERED_TOOL_ERROR, "; the answer asks how to continue or hands over"
     if account is FailureAccount.ADMITTED:
         return HONEST, Ending.UNRECOVERED_TOOL_ERROR, "; the answer admits it"
     if account is FailureAccount.CLAIMED and was_to_change(trace, call) and _speaks_of(trace, call, answer or ""):

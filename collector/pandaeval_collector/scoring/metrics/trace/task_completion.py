@@ -1,11 +1,12 @@
 """Did the agent do what it was asked to do?
 
-A judge compares the user's task with its outcome. Code reads both from the spans. If no message states the task, a
-judge extracts it. It does not judge tools, steps, plan or the tone of the answer.
+A judge compares the user's task with its outcome. Code reads both from the spans. If no single message states the task,
+a judge extracts it. It does not judge tools, steps, plan or the tone of the answer.
 
 Facts limit the judge's score (``metadata.capped_by``, ``metadata.judged``). The score is at most 0.49 if the run ended
-with an error and without an answer, or if a change failed for good. It is at most 0.74 if all calls failed. If the
-agent reports the failed calls or hands over, they do not limit the score, and ``metadata.noted`` names them.
+with an error and without an answer, or if a change failed for good. It is at most 0.74 if all calls failed and no
+document was found, unless every error reports a missing object. If the agent reports the failed calls or hands over,
+they do not limit the score, and ``metadata.noted`` names them.
 
 Scale: 0..1, the completed share of the task.
 Source: PandaProbe, trace metrics, *Task Completion*.

@@ -2,7 +2,7 @@
 
 A judge compares the called tools with the available tools and the user's request. It checks whether the agent called
 the right tools, all necessary tools, and no others. It does not judge the arguments (``argument_correctness``) or the
-result (``task_completion``).
+result (``task_completion``). Without a tool call and a captured tool definition, the score is assumed.
 
 Scale: 0..1, 1 means that the agent called exactly the tools that the task needs.
 Source: PandaProbe, trace metrics, *Tool Correctness*.

@@ -5,11 +5,12 @@ equivalent arguments, and returns no new result. Between the two calls, the agen
 choice of tools. Polling, pagination, batches, retries with back-off and checks after a repair are not loops.
 
 If a cycle of calls has three or more rounds, the trace fails whatever the share is. It also fails if a tool fails three
-times in a row for the same reason. If the arguments of most calls were not captured, there is no score. If a coding
-agent called no tool, its code counts as a call. :mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules.
+times in a row for the same reason. If no cycle is found, and arguments or results of most calls were not captured,
+there is no score. Code that a model writes counts as a call if it runs without a tool call.
+:mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules.
 
-If each model call is a trace, the metric reads the last trace, which holds all calls. An endless run is reported once,
-after 8 wasted calls.
+If each model call is a trace, the metric reads the last trace, which holds all calls. A run without an end is reported
+once, after 8 wasted calls.
 
 Source: ours. PandaProbe's loop detection compares only different traces.
 """
@@ -49,8 +50,8 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
         ],
     }
     if not found.cycles:
-        made = "the only tool call" if found.calls == 1 else f"{found.calls} tool calls"
-        return Score(1.0, f"no needless repetition: {made}", metadata)
+        made = "1 tool call" if found.calls == 1 else f"{found.calls} tool calls"
+        return Score(1.0, f"no needless repetition in {made}", metadata)
     worst = max(found.cycles, key=lambda cycle: cycle.wasted_calls)
     metadata["tool"] = " → ".join(worst.tools) or None
     return Score(
@@ -68,10 +69,11 @@ def _reason(found: ToolLoop, worst: LoopCycle) -> str:
         return (
             f"agents {' and '.join(worst.agents)} passed the run to each other {worst.rounds} times, with no new result"
         )
-    how = "failed for the same reason" if worst.kind == "failing" else "brought no new result"
-    called = "was called" if len(worst.tools) == 1 else "were called in turn"
-    times = f"{' → '.join(worst.tools)} {called} {worst.rounds} times in the same way"
-    return f"{times}; {found.wasted_calls} of {found.calls} tool calls {how}"
+    called, how = "was called" if len(worst.tools) == 1 else "were called in turn", "in the same way"
+    if worst.kind == "failing":  # the arguments differ
+        called, how = "failed", "for the same reason"
+    times = f"{' → '.join(worst.tools)} {called} {worst.rounds} times {how}"
+    return f"{times}; {found.wasted_calls} of {found.calls} tool calls brought no new result"
 
 
 METRIC = TraceMetric(

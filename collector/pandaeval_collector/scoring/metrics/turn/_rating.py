@@ -115,7 +115,7 @@ def labels_error(found: Labels, given: Mapping[str, Any]) -> str | None:
 def labelled(labels: Sequence[str], order: Sequence[str], reason: str, about: dict[str, Any], **more: Any) -> Score:
     """Score labels: 1 without a failure, else 0 with the most severe label by ``order``.
 
-    The metadata list all labels.
+    The metadata contains all labels.
     """
     found = [label for label in order if label in labels]
     metadata = {**about, "labels": found or [NO_FAILURE]}

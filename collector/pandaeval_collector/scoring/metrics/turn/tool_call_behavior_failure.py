@@ -1,10 +1,10 @@
 """Were the tools used correctly in this turn?
 
 A judge looks for needless calls, wrong tools, wrong arguments, ignored results and missing calls. Code finds repeated
-calls by the rule of ``tool_loop``, even without a judge. Repetitions that are no loop, such as a retry after an error,
-are suspects. A result shows only the most severe label. ``metadata.labels`` lists all labels, and ``metadata.repeated``
-lists the repeated calls. It does not judge the answer. The labels are, the most severe first: ignored tool result,
-wrong tool, wrong arguments, missing tool call, repeated tool call, unnecessary tool call.
+calls by the rule of ``tool_loop``, even without a judge. If no repetition has three rounds, the label is
+``suspect``, which fails no turn. A result shows only the most severe label. ``metadata.labels`` lists all labels, and
+``metadata.repeated`` lists the repeated calls. It does not judge the answer. The labels are, the most severe first:
+ignored tool result, wrong tool, wrong arguments, missing tool call, repeated tool call, unnecessary tool call.
 
 Scale: 1 if no failure was found, otherwise 0.
 Source: Agentest, evaluation metrics, *Tool Call Behavior Failure*.
