@@ -24,7 +24,7 @@ __all__ = ["app", "main"]
 
 
 def main() -> None:
-    """Run the command line and exit; exit code 2 with a sentence for user errors."""
+    """Run the command line and exit. A user error prints a sentence, and the exit code is 2."""
     for number in {getattr(signal, "SIGHUP", signal.SIGTERM), signal.SIGTERM}:  # Windows has no SIGHUP
         if signal.getsignal(number) is signal.SIG_DFL:  # else nohup ignores it
             signal.signal(number, _end_as_interrupted)

@@ -29,7 +29,7 @@ from pandaeval_collector.cli._options import option
 from pandaeval_collector.cli._terminal import harmless_arguments
 from pandaeval_otel.base.plugins import told
 
-_BROKEN_PIPE = 128 + 13  # as if the signal had ended us
+_BROKEN_PIPE = 128 + 13  # as if SIGPIPE had ended the command
 _INTERRUPTED = 128 + 2
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _HERE = __name__.rpartition(".")[0]
@@ -47,7 +47,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 class Commands(TyperGroup):
-    """All commands; others than the requested one are outlines. Converts user errors to messages and exit codes."""
+    """All commands; only the requested command is imported. Converts user errors to messages and exit codes."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         self.commands = {name: outline for name, (_, outline) in _overview().items()}
@@ -97,7 +97,7 @@ class Commands(TyperGroup):
         except KeyboardInterrupt as error:
             raise typer.Exit(_INTERRUPTED) from error
         except BrokenPipeError as error:
-            # The reader, such as `head`, has enough. Without this the interpreter complains when it flushes at exit.
+            # The reader, such as `head`, has closed the pipe. Without this, the interpreter reports an error at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(_BROKEN_PIPE) from error
         except OSError as error:

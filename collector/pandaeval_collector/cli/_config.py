@@ -47,7 +47,7 @@ def resolve_config(
     """Return this process's configuration with origins; checks names of metrics and embedders.
 
     ``overrides``: by dotted key; ``None`` is ignored. ``on_this_machine``: also check secrets and certificates.
-    ``apart``: check names in another process, and skip keys of providers: the collector starts without them.
+    ``apart``: check names in another process, and skip API keys, because the collector also starts without them.
     Raises ``ConfigError`` with every problem.
     """
     if apart:
@@ -123,21 +123,22 @@ def opened_folder(
         cure = " (try again in a moment)" if "locked" in str(error) else ""
         raise UserError(f"{file}: {error}{cure}") from error
     except sqlite3.DatabaseError as error:
-        raise StoreDamagedError(f"{file} cannot be read ({error}): the next start quarantines it") from error
+        cure = "restore a backup, or restart the collector, which moves a damaged file aside"
+        raise StoreDamagedError(f"{file} cannot be read ({error}); {cure}") from error
 
 
 def missing_store_error(folder: Path) -> UserError:
-    """Return the error of a directory without a store. It names the data directory of a running collector."""
+    """Return the error of a directory without a store. If a collector runs, the error names its data directory."""
     from pandaeval_collector.cli._run_place import data_directory  # imports a client that few commands need
 
-    error_text = f"no store in {folder} (store.path or PANDAEVAL_DATA); `pandaeval collector` creates one"
+    error_text = f"no store in {folder} (store.path or PANDAEVAL_DATA); `pandaeval collector` creates it"
     with suppress(UserError, LookupError, TypeError):
         error_text += f"; a collector runs: add --store {data_directory()}"
     return UserError(error_text)
 
 
 def start_problems(config: Config) -> Iterator[Problem]:
-    """Yield missing packages of extras that would prevent a start."""
+    """Yield the missing packages of extras that prevent a start of the collector."""
     needed = [("judge.model", "judge")] if config.judge.model is not None else []
     if config.judge.model is not None and config.redact.pii:
         needed.append(("redact.pii", "pii"))

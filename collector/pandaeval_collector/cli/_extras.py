@@ -1,4 +1,4 @@
-"""Finds the extra with a missing package."""
+"""Finds the extra that installs a missing package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXTRAS = {
     "mcp": ("mcp", "mcp_types"),
     "pii": ("presidio_analyzer",),
 }
-"""The packages of each extra; ``""``: those that the collector itself takes."""
+"""The packages of each extra; ``""``: the packages that the collector itself requires."""
 
 
 def hint(error: BaseException) -> str | None:

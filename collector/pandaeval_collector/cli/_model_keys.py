@@ -15,7 +15,7 @@ def problems(config: Config) -> Iterator[Problem]:
     """Yield models whose provider needs an API key that is not in the environment."""
     for key, model in _models(config):
         if missing := missing_key(provider_of(model), os.environ):
-            cure = "set it, or name the variable of the key in judge.api_key_env" if key == "judge.model" else "set it"
+            cure = "set it, or name another variable in judge.api_key_env" if key == "judge.model" else "set it"
             yield Problem(key, f"the environment variable {missing} is not set; {cure}")
 
 

@@ -29,12 +29,12 @@ from pandaeval_collector.show.view.texts import NO_VALUE, many as many
 
 _WIDE, _MOST_REASON = 100_000, 300
 _SHORT = 24
-"""Cells of at most so many characters without a space are on one line: ids, times, numbers."""
+"""Maximum length of a cell without a space that is never folded: IDs, times, numbers."""
 _NAMES = ("agent", "service", "metric", "name")
-"""Columns that are folded first where a line has no room."""
+"""Columns that are folded first if a line is too long."""
 Row = Mapping[str, Any]
 ID = 12
-"""Characters of an ID in a table: IDs are accepted by prefix, and are never cut further."""
+"""Characters of an ID in a table. Commands accept this prefix as an ID."""
 RunFormat = Literal["table", "json"]
 """The formats in which commands print."""
 
@@ -140,7 +140,8 @@ def binary_file(output: Path) -> Iterator[BinaryIO]:
     try:
         file = output.open("wb")
     except OSError as error:
-        raise UserError(f"{output} cannot be written: {error.strerror}; name an existing folder") from error
+        cure = "name a writable file in an existing folder"
+        raise UserError(f"{output} cannot be written: {error.strerror}; {cure}") from error
     with file:
         yield file
 
@@ -177,8 +178,8 @@ def print_json(items: Iterable[Mapping[str, Any]]) -> None:
 class Listing:
     """Format of a list.
 
-    ``columns``: keys, or headings with a key or a cell function. ``empty``: text without rows. ``says_why``: the last
-    column is a sentence.
+    ``columns``: keys, or headings with a key or a cell function. ``empty``: text if there are no rows. ``says_why``:
+    the last column is a sentence.
     """
 
     columns: Sequence[str | tuple[str, str | Callable[[Row], object]]]
@@ -198,7 +199,7 @@ def show(rows: Sequence[Row], listing: Listing, format_: RunFormat = "table", on
 
 
 def show_one(row: Row, print_row: Callable[[Row], None], format_: RunFormat) -> None:
-    """Print a row in full: with ``tell``, or as a JSON line."""
+    """Print a row in full: with ``print_row``, or as a JSON line."""
     print_json([row]) if format_ == "json" else print_row(row)
 
 

@@ -13,8 +13,14 @@ from pandaeval_collector.cli._options import given_by, option
 from pandaeval_collector.cli._output import RunFormat
 
 _METRICS = option("Metrics to run, separated by commas, such as tool_loop, response.", metavar="A,B")
-_SAMPLE = option("Share of sessions to score. Equal shares select the same sessions.", min=0.0, max=1.0, metavar="0..1")
-_BUDGET = option("At this cost, start no further batch of traces.", min=0.0, metavar="USD")
+_SAMPLE = option(
+    "Share of sessions (or single traces) to score. Equal shares select the same sessions.",
+    min=0.0,
+    max=1.0,
+    metavar="0..1",
+)
+_MODEL = "Judge model that the configuration names; default: judge.model and judge.models."
+_BUDGET = option("At this cost, stop before the next batch of 8 traces.", min=0.0, metavar="USD")
 _EMIT = option("Also send the results to the configured exporters, with the run ID.", "--emit")
 
 
@@ -35,7 +41,7 @@ _TYPES: dict[str, Any] = {
 
 
 def filtered(filters: Iterable[Filter] = FILTERS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that replaces parameter ``filters`` by an option per filter. Times are by RFC 3339."""
+    """Return a decorator that replaces parameter ``filters`` by an option per filter. Converts times to RFC 3339."""
 
     def given(**options: Any) -> dict[str, Any]:
         found = {name: value for name, value in options.items() if value not in (None, [])}
@@ -57,7 +63,7 @@ def _option(each: Filter) -> Any:
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     metrics: Annotated[str, _METRICS]
-    model: Annotated[str | None, option("Judge model; default: judge.model.")] = None
+    model: Annotated[str | None, option(_MODEL)] = None
     sample: Annotated[float, _SAMPLE] = 1.0
     budget: Annotated[float | None, _BUDGET] = None
     emit: Annotated[bool, _EMIT] = False
@@ -77,7 +83,7 @@ class RunOptions:
 
 
 run_options = given_by("run", RunOptions)
-"""Gives a command the options that say what a run does, in place of its parameter ``run``."""
+"""Gives a command the options of a run, in place of its parameter ``run``."""
 
 
 def _time(text: str, option: str) -> str:

@@ -19,7 +19,7 @@ from pandaeval_collector.store.connection import FILE_NAME
 _ADDRESS = "Address of the collector; default: port 4328 of this machine."
 Url = Annotated[str, option(_ADDRESS, metavar="URL", envvar="PANDAEVAL_URL", show_default=False)]
 URL = "http://127.0.0.1:4328"
-_LOOK = "Data directory to read, whether or not a collector uses it."
+_LOOK = "Data directory to read, also while a collector uses it."
 StoreOption = Annotated[Path | None, option(_LOOK, "--store", metavar="FOLDER")]
 
 

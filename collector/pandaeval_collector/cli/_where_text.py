@@ -19,14 +19,16 @@ _NS = 1_000_000_000
 
 
 def conditions_of(text: str, known: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the conditions of a text as key and value. ``known``: the keys. Raises ``UserError`` for other text. A
-    comma separates conditions only if ``key=`` follows, so names may hold commas."""
+    """Yield the conditions of a text as key and value. ``known``: the keys. Raises ``UserError`` for other text.
+
+    A comma separates conditions only if ``key=`` follows, so names can contain commas.
+    """
     for condition in _NEXT.split(text.strip()):
         yield _condition(condition, known)
 
 
 def api_filters(text: str, filters: Iterable[Filter] = FILTERS) -> dict[str, Any]:
-    """Return the conditions of a text as the API takes filters; none for an empty text. Raises ``UserError``."""
+    """Return the conditions of a text as filters of the API; none for an empty text. Raises ``UserError``."""
     known = [*(each.name for each in filters if each.kind != "time"), "time"]
     found: dict[str, Any] = {}
     for key, value in conditions_of(text, known) if text.strip() else ():
@@ -40,10 +42,10 @@ def api_filters(text: str, filters: Iterable[Filter] = FILTERS) -> dict[str, Any
 
 
 def time_range_of(value: str) -> tuple[int, int]:
-    """Return the times from..to in Unix nanoseconds, the second one excluded. Raises ``UserError``."""
+    """Return FROM and TO in Unix nanoseconds; TO is excluded. Raises ``UserError``."""
     first, dots, last = (part.strip() for part in value.partition(".."))
     if not dots:
-        raise wrong(f"time={value}", "write FROM..TO, as in 2026-01-31T08:00..2026-01-31T12:00; either may be empty")
+        raise wrong(f"time={value}", "write FROM..TO, as in 2026-01-31T08:00..2026-01-31T12:00; either can be empty")
     span = _moment(first, False) if first else EVER[0], _moment(last, True) if last else EVER[1]
     if span[0] >= span[1]:
         raise wrong(f"time={value}", "FROM must be before TO")
@@ -62,7 +64,7 @@ def _condition(text: str, known: Collection[str]) -> tuple[str, str]:
     if key not in known:
         raise wrong(text, f"unknown key {key!r}; known: {', '.join(known)}")
     if not value:
-        raise wrong(text, "the value is missing")
+        raise wrong(text, "the value is missing after =")
     if key == "attribute" and "=" not in value:
         raise wrong(text, "write attribute=KEY=VALUE, as in attribute=service.version=1.4")
     if key == "status" and value not in STATUSES:
@@ -76,8 +78,10 @@ def _api_times(value: str) -> dict[str, str]:
 
 
 def _moment(text: str, is_end: bool) -> int:
-    """Return Unix nanoseconds of a time or of an age. A day without a time means its beginning or, if ``is_end``, its
-    end."""
+    """Return Unix nanoseconds of a time or an age.
+
+    A day without a time means the beginning of the day or, if ``is_end``, the end.
+    """
     try:
         moment = parse_moment(text)
         if is_end and _DAY.fullmatch(text):

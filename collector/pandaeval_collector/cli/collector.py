@@ -21,10 +21,11 @@ def collector(
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C.
 
-    Incomplete traces stay in the store, and the collector resumes them at its next start.
+    Incomplete traces stay in the store, and the collector resumes them at its next start. If store.on_shutdown
+    is decide, the collector scores them before it stops.
     """
-    # Read when gRPC is loaded, as it is with the configuration. The processes that we start are programs of their own
-    # and need none of gRPC's care for forks.
+    # gRPC reads this variable when it is imported, with the configuration. Our child processes are new programs, not
+    # forks, so they do not need gRPC's fork support.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     from pandaeval_collector.base.errors import UserError
     from pandaeval_collector.base.runtime.logs import set_up
@@ -48,7 +49,7 @@ def collector(
 def _new_event_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
-    except ImportError:  # not to be had on every platform
+    except ImportError:  # not available on every platform
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
 
@@ -94,6 +95,6 @@ async def _serve(config: Config) -> None:
         scheme = "http" if config.server.tls is None else "https"
         log.info("scores are shown on %s", config.ui.url or f"{scheme}://{listening.http}/")
     await stopped
-    log.info("stopping: incomplete traces stay in the store for the next start")
+    log.info("stopping: store.on_shutdown decides about incomplete traces")
     await running.stop()
     log.info("stopped")

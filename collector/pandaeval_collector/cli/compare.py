@@ -1,4 +1,4 @@
-"""``pandaeval compare``: the runs that two filters find, side by side."""
+"""``pandaeval compare``: compares the runs that two filters select."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def compare(
     where: Annotated[
         list[str], option("Filter of a group, such as time=7d.. or agent=desk. Give two.", metavar="KEY=VALUE,..")
     ],
-    metric: Annotated[str | None, option("Show only the rate of this metric.")] = None,
+    metric: Annotated[str | None, option("Of the rates, show only this metric.")] = None,
     format_: given.Format = "table",
     *,
     api: ApiClient,
@@ -66,7 +66,7 @@ def compare(
 
 
 def _tell(found: Mapping[str, Any]) -> None:
-    """Prints the tables of a comparison."""
+    """Print the tables of a comparison."""
     changed = [row for row in found["incidents"] if row["trend"] != "same"]
     for rows, listing in ((found["rates"], _RATES), (changed, _INCIDENTS), (found["measures"], _MEASURES)):
         show(rows, listing)

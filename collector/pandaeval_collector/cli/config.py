@@ -22,13 +22,14 @@ config = typer.Typer(help="Check, show and describe the configuration.", no_args
 @config.command("check")
 def check(
     file: Annotated[Path | None, file_argument("Configuration file; default: check only the environment.")] = None,
-    strict: Annotated[bool, option("Also fail on missing variables, files and packages.", "--strict")] = False,
+    strict: Annotated[bool, option("Missing variables, files and packages are also problems.", "--strict")] = False,
 ) -> None:
     """Find all problems in the configuration.
 
     Exit code 2: the command found a problem.
 
-    Missing variables, files and packages are only notes, because the collector can run on another machine.
+    Without --strict, missing variables, files and packages are only notes, because the collector can run on another
+    machine.
     """
     resolved = resolve_config(file, on_this_machine=strict)
     held = resolved.config

@@ -1,4 +1,4 @@
-"""``pandaeval delete``: deletes the data of a user, session, trace or of old days."""
+"""``pandaeval delete``: deletes the data of a user, a session, a trace, or before a day."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def delete(
         if number:
             typer.echo(f"{number:>8} {name.replace('_', ' ')}")
     if not any(found["rows"].values()):
-        typer.echo("no stored data match")
+        typer.echo("no stored data matches")
         return
     if found["sinks"]:
-        message(f"these destinations keep their copies: {', '.join(found['sinks'])}")
+        message(f"these destinations can keep copies: {', '.join(found['sinks'])}")
     if not yes and not _confirmed():
         message("nothing is deleted")
         return

@@ -1,4 +1,4 @@
-"""``pandaeval jobs``: judge jobs in a data directory."""
+"""``pandaeval jobs``: retries judge jobs in a data directory."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def list_failures(
     *,
     api: ApiClient,
 ) -> None:
-    """List incidents, which are failures with the same cause."""
+    """List incidents (groups of failures with the same cause)."""
     asked = {**filters, "severity": severity, "state": state, "limit": limit}
     show(api.get("/incidents", **asked)["incidents"], INCIDENTS, format_)
 

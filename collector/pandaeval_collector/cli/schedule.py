@@ -45,7 +45,8 @@ def add(
 ) -> None:
     """Add a schedule.
 
-    The first run scores only traces that complete after you add the schedule."""
+    Each run scores the traces that were completed or changed since the previous run. The first run covers the time
+    since you added the schedule."""
     found = api.post("/schedules", {"cron": cron, "run": run.body(filters)})
     show([found], _SCHEDULES, format_)
 

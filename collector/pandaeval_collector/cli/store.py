@@ -24,9 +24,12 @@ store = typer.Typer(help="Check a data directory, and export its spans.", no_arg
 @store.command("verify")
 @with_store_config
 def verify(format_: given.Format = "table", *, settings: Config) -> None:
-    """Check every page and row of a data directory.
+    """Check a data directory for damage.
 
-    The check changes nothing, and you can run it while a collector runs. Exit code 1: the check found damage.
+    The check reads every page of the file. It also compares the checksums of spans, session data, results and waiting
+    exports. It changes nothing, and you can run it while a collector runs.
+
+    Exit code 1: the check found damage. Exit code 2: there is no store, or SQLite cannot open it.
     """
     with opened_store(settings, read_only=True) as connection:
         found = list(damages(connection))
@@ -69,8 +72,9 @@ def export(
             on_progress(traces + len(damaged), total)
     if trace and not traces and not damaged:
         raise UserError(
-            f"no spans of a trace {trace}: those of an agent's trace are kept for store.retention, in a fifth of "
-            "store.max_bytes goes, with store.keep_content: false for late.window; those of others for late.window"
+            f"no spans of a trace {trace} are stored. Spans of an agent's trace are deleted after store.retention, or "
+            "earlier if they need more than a fifth of store.max_bytes. Spans of other traces, and all spans with "
+            "store.keep_content: false, are deleted after late.window."
         )
     message(f"{many(traces, 'trace')} in {many(requests, 'request')}")
     for stored in damaged:

@@ -1,7 +1,7 @@
 """Tries judge rulings against human labels.
 
 Labelled runs are split by session into halves. The ruling with the best gain on the first half is tested once on the
-other. It is proven if its interval there is above zero.
+other half. The ruling is proven if the interval of its gain on the other half is above zero.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Judging = Callable[[str, Sequence["LabelledRun"]], Mapping[str, "JudgedUnit"]]
 Proposing = Callable[[Sequence[tuple["LabelledRun", "JudgedUnit"]]], Sequence[str]]
 """Proposes rulings for runs that the judge got wrong."""
 LEAST = 40
-"""Minimum labelled runs, because half of fewer runs cannot prove a gain."""
+"""Minimum number of labelled runs. Half of a smaller number cannot prove a gain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class JudgedUnit:
 
 @dataclass(slots=True)
 class TriedRuling:
-    """A ruling and its gain on the first half (``seen``) and the other (``held_out``).
+    """A ruling and its gain on the first half (``seen``) and the other half (``held_out``).
 
     ``why``: reason against it, or ``""``.
     """
@@ -75,7 +75,7 @@ def align(
 ) -> Alignment:
     """Try rulings. Raises ``ValueError`` below :data:`LEAST` runs."""
     if len(runs) < LEAST:
-        raise ValueError(f"needs at least {LEAST} labelled runs with a verdict, but there are only {len(runs)}")
+        raise ValueError(f"needs at least {LEAST} labelled runs in the input, but there are only {len(runs)}")
     now = judging("", runs)
     seen, other = ([run for run in runs if run.held_out == half] for half in (False, True))
     errors = [(run, now[run.unit]) for run in seen if run.unit in now and now[run.unit].passed is not run.passed]
@@ -87,10 +87,10 @@ def align(
     if best is None:
         return found
     if best.seen.gain <= 0:
-        best.why = "no gain where it was tried"
+        best.why = "no gain on the first half of the labels"
         return found
     best.held_out = _change(other, now, judging(best.text, other))
-    best.why = "" if best.held_out.proven else "no gain is proven on the labels that it was not chosen by"
+    best.why = "" if best.held_out.proven else "no gain is proven on the other half of the labels"
     return found
 
 

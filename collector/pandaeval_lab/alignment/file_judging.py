@@ -1,4 +1,4 @@
-"""Judges the runs of files under a metric, with an added ruling."""
+"""Judges the runs of files by a metric, with an added ruling."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 
 @dataclass
 class FileJudging:
-    """Judges a metric of the runs in ``requests``.
+    """Judges the runs in ``requests`` by a metric.
 
     ``agent``: the agent of a ruling, ``""`` for all.
     """

@@ -1,4 +1,4 @@
-"""Requests guidelines for closer agreement with people."""
+"""Requests guidelines from a model, so that the judge agrees more often with people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pandaeval_collector.judge.shorten import elided
 from pandaeval_lab.alignment.align import JudgedUnit, LabelledRun
 
 MOST = 5
-"""Guidelines that are proposed at once."""
+"""Maximum number of proposed guidelines."""
 _MOST_SHOWN, _MOST_SAID = 60, 400
 _HEAD = "## Runs of which people say something else than the judge said"
 Proposal = Annotated[str, Field(min_length=1, max_length=MOST_CHARS)]

@@ -11,14 +11,14 @@ from pandaeval_lab.cases.fields import CasePart, Name
 
 
 class AgentEntry(CasePart):
-    """An agent under test: python or url. A text is a function or an address."""
+    """An agent under test: python or url. Instead of a map, you can write a function or an address."""
 
     python: Name | None = None
     """module:function or ./file.py:function."""
     url: Name | None = None
     """Address that gets a POST per turn."""
     headers: dict[Name, str] = {}
-    """Headers of the request; ${NAME} is a variable."""
+    """Headers of the request. In every field, ${NAME} inserts an environment variable."""
     body: dict[Name, Any] = {}
     """Body of the request, as JSON. {message}, {messages}, {session}, {case}, {trial}, {turn} and {inputs} are filled
     in."""
@@ -42,7 +42,7 @@ class AgentEntry(CasePart):
 
     @property
     def place(self) -> str:
-        """The address without user, password and query, for messages. An invalid address is valid here."""
+        """The address without user, password and query, for messages. The address can be invalid."""
         return re.sub(r"^(\w+://)[^/?#]*@", r"\1", self.url or "").partition("?")[0]
 
     @property

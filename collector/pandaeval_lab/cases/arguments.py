@@ -83,7 +83,7 @@ def argument_equal(call: ExpectedCall, name: str, actual: Any) -> bool:
 
 
 def agreement(expected: ExpectedCall, call: ToolCall) -> float:
-    """Return equal keys / union of keys; 1 without keys or expectations."""
+    """Return the number of equal arguments divided by the number of all arguments. Return 1 if there are none."""
     right = _compared(expected, call)
     return sum(right.values()) / len(right) if right else 1.0
 
@@ -191,9 +191,9 @@ _EQUAL: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def in_best_order(expected: Sequence[ExpectedCall], actual: Sequence[str]) -> list[str]:
-    """Return the names of ``expected``, equal ``step`` in the order closest to ``actual``.
+    """Return the names of ``expected``. Calls with the same ``step`` are in the order closest to ``actual``.
 
-    Above 720 orders, by first use.
+    If there are more than 720 orders, they are sorted by first use.
     """
     numbered = ((call.step if call.step is not None else f"alone {at}", call) for at, call in enumerate(expected))
     groups = [[call.tool_name for _, call in group] for _, group in groupby(numbered, key=lambda item: item[0])]
@@ -225,7 +225,7 @@ def within(allowed: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> tuple[
 
 
 def tool_parts(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], in_order: bool) -> dict[str, float]:
-    """Compute the parts, each 1 if no call is expected and none made. ``in_order``: the sequence matters."""
+    """Compute the parts. Each part is 1 without expected and actual calls. ``in_order``: the sequence matters."""
     called, longest = [call.name for call in calls], max(len(expected), len(calls))
     order = common_order(called, in_best_order(expected, called)) / longest if longest else 1.0
     return {

@@ -62,7 +62,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _CASES = re.compile(r"""^(?:cases|\{?[ ]{0,8}"cases"):""", re.MULTILINE)
 _OF_A_FILE = {"name", "graders_from", "cases"}
 """Fields that can differ between the files of a run."""
-_CURE = "write a list of them, such as - id: refund-3, or a map with the key cases"
+_CURE = "write a list of cases, such as - id: refund-3, or a map with the key cases"
 _OTLP = ("resourceSpans", "resource_spans", "resourceLogs")
 _MOST_CALLS = 500
 _HEAD = """\
@@ -76,7 +76,7 @@ _ABSENT = """\
 _OPEN = """\
 # The recording does not show the right actions of the agent:
 #   1. Write expected_tools (the calls of tools that change something; [] for none), or an expected outcome.
-#   2. Remove the fields that you filled in from "open", or remove the line. Until then, no trial is graded.
+#   2. Remove the fields that you filled in from "open", or remove the line. Until then, no trial passes or fails.
 """
 
 
@@ -146,7 +146,7 @@ def read_suite(path: Path, modules: tuple[str, ...] = ()) -> shapes.Suite:
 
 
 def case_files(patterns: Iterable[str]) -> list[Path]:
-    """Return the files of paths, folders and patterns. Raises ``UserError`` without a file."""
+    """Return the files of paths, folders and patterns. Raises ``UserError`` if there is no file."""
     found: dict[Path, None] = {}
     for pattern in patterns:
         path = Path(pattern)
@@ -156,7 +156,7 @@ def case_files(patterns: Iterable[str]) -> list[Path]:
             is_pattern = has_magic(pattern) and not path.exists()
             files = sorted(map(Path, glob(pattern, recursive=True))) if is_pattern else [path]
         if not files:
-            raise UserError(f"{pattern}: no case file found")
+            raise UserError(f"{pattern}: no case file found; name YAML or JSON files with the key cases, or a folder")
         found.update(dict.fromkeys(files))
     if not found:
         raise UserError("no case file was given; name a file, a folder or a pattern")
@@ -233,7 +233,7 @@ def read_json(text: str) -> YamlText:
     except BadTextError as error:
         if TWICE in str(error):
             raise
-        content = YamlText()  # JSON that is not YAML, such as lone surrogates: without line numbers
+        content = YamlText()  # JSON that is not YAML, such as lone surrogates, gets no line numbers
     content.value = held
     return content
 

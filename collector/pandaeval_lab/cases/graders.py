@@ -23,11 +23,11 @@ CaseFault = tuple[Place, str]
 """The place of a fault, and its text."""
 _MOST = 5
 _LEAST_FAILURES = 20
-"""As the source, Agent Evaluation Framework, recommends."""
+"""Minimum of the source, Agent Evaluation Framework."""
 
 
 def suite_warnings(suite: Suite) -> Iterator[str]:
-    """Yield a sentence for everything in a suite that is probably a mistake."""
+    """Yield a sentence for each probable mistake in a suite."""
     idle = [case.id for case in suite.cases if not declared_graders(case) and not case.open]
     if idle:
         yield (
@@ -37,8 +37,8 @@ def suite_warnings(suite: Suite) -> Iterator[str]:
     failures = sum(bool(case.recorded or case.absent) for case in suite.cases)
     if 0 < failures < _LEAST_FAILURES:
         yield (
-            f"only {failures} of the cases come from recorded failures; a regression suite needs at least "
-            f"{_LEAST_FAILURES}"
+            f"only {failures} of the cases come from recorded runs; for a regression suite, collect at least "
+            f"{_LEAST_FAILURES} recorded failures"
         )
     same: dict[str, list[str]] = {}
     for case in suite.cases:
@@ -67,7 +67,7 @@ def known_graders(modules: tuple[str, ...]) -> list[Grader]:
 
 
 def rule_of(absent: AbsentFinding) -> TraceMetric | None:
-    """Return the trace metric by code that reports a finding; ``None`` for a judge."""
+    """Return the trace metric by code that reports a finding; ``None`` if a judge reports it."""
     found = registry().get(absent.metric)
     return found if isinstance(found, TraceMetric) and found.kind == "code" else None
 

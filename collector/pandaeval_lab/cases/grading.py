@@ -29,12 +29,12 @@ class TrialVerdict:
 
 
 class TrialGrader:
-    """Runs the graders of a suite. Any thread, but not concurrently."""
+    """Runs the graders of a suite. Works on any thread, but not concurrently."""
 
     def __init__(
         self, evaluator: Evaluator, suite: Suite, heard: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
     ) -> None:
-        """``heard``: receives all JSON-ready results of each trial, also unrequested results."""
+        """``heard``: receives all results of each trial as JSON objects, also of metrics that were not selected."""
         self.suite, self._settings, self._heard = suite, evaluator.settings, heard
         known = known_graders(self._settings.modules)
         self._preparation = Preparation(self._settings, evaluator.embedder, known)

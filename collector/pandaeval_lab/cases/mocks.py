@@ -60,7 +60,7 @@ class Mocks:
     def __init__(self, case: Case) -> None:
         self._case = case
         self.by_tool = {tool: [(mock, False) for mock in several] for tool, several in case.mocks.items()}
-        """The mocks of each tool in order, and whether they answer a recorded call alone: one with equal arguments."""
+        """The mocks of each tool in order, and whether all arguments must equal those of a recorded call."""
         calls = case.recorded.calls if case.unmocked == "recorded" and case.recorded is not None else ()
         keys = [(call.tool_name, json.dumps(call.parameters, sort_keys=True)) for call in calls]
         left = Counter(keys)
@@ -90,7 +90,7 @@ class Mocks:
             if self._case.unmocked == "pass":
                 return MockAnswer("passed")
             error_text = f"{tool}: no mock of case {self._case.id} fits {json.dumps(_plain(given), ensure_ascii=False)}"
-            return MockAnswer("refused", error=f"{error_text}; add one to mocks.{tool}, or set unmocked: pass")
+            return MockAnswer("refused", error=f"{error_text}; add a mock to mocks.{tool}, or set unmocked: pass")
         mock, before = found
         if mock.error is not None:
             return MockAnswer("error", error=mock.error, delay_s=mock.delay)

@@ -22,14 +22,14 @@ _SUM = 1e-6
 
 
 class ExpectedCall(CasePart):
-    """A call of a tool that is expected."""
+    """An expected call of a tool."""
 
     tool_name: Name = Field(validation_alias=AliasChoices("tool_name", "name"))
     """Name of the tool, exactly as it is called."""
     parameters: dict[str, Any] | None = None
-    """The arguments that the call is to have; left out: only the tool counts."""
+    """The expected arguments. If omitted, only the tool counts."""
     acceptable: dict[str, list[Any]] = {}
-    """By argument, further values that are as good as the value in parameters."""
+    """Further acceptable values, by argument."""
     optional: tuple[Name, ...] = ()
     """Arguments that the call can omit."""
     compare_args: tuple[Name, ...] | dict[str, Compared] | None = None
@@ -40,7 +40,7 @@ class ExpectedCall(CasePart):
 
 
 class ExpectedOutcome(BaseModel):
-    """What there is to be when the trial is over. Keys of the user's own are fields of the end state."""
+    """The expected outcome of the trial. Your own keys are fields of the end state."""
 
     model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True, json_schema_extra=join_lines)
 
@@ -54,11 +54,11 @@ class OutputFormat(CasePart):
     """Form of the answer. The answer must meet all conditions."""
 
     type: Literal["text", "json"] = "text"
-    """json: the whole answer is a JSON value."""
+    """json: the whole answer is a JSON value, also in a Markdown code block."""
     json_schema: JsonSchema | None = None
-    """JSON schema of the answer, which is JSON."""
+    """JSON schema of the answer. The answer must be JSON."""
     pattern: Pattern | None = None
-    """Regular expression that is found somewhere in the answer."""
+    """Regular expression (RE2) that must match somewhere in the answer."""
     contains: tuple[str, ...] = ()
     """Texts that must all appear in the agent's answers; case and thousands separators are ignored."""
     excludes: tuple[str, ...] = ()
@@ -66,23 +66,23 @@ class OutputFormat(CasePart):
 
 
 class CountedCalls(CasePart):
-    """Which calls of a trial the graders of tools look at."""
+    """The calls of a trial that the graders of tools use."""
 
     tools: Literal["all", "changing"] | tuple[Name, ...] = "all"
-    """all; changing: tools that change something, by their definitions or names; or the names of some."""
+    """all; changing: tools that change something, by their definitions or names; or a list of tool names."""
     failed: bool = True
-    """Whether calls that failed count, too."""
+    """Whether failed calls also count."""
 
 
 class Interaction(CasePart):
     """Expectations of an interaction: a user message and the following steps."""
 
     input: str | None = None
-    """The user's message, for people."""
+    """The user's message. `cases run` sends it if every interaction has an input."""
     expected_answer: str | None = None
     """Expected content of the answer. A judge compares the meaning."""
     expected_tools: tuple[ExpectedCall, ...] | None = None
-    """The calls to make; []: none."""
+    """The expected calls; []: no call."""
 
 
 class Mock(CasePart):
@@ -101,7 +101,7 @@ class Mock(CasePart):
     delay: Duration = 0.0
     """Delay of the answer, such as 2s."""
     times: Annotated[int, Field(ge=1)] | None = None
-    """Maximum number of calls per attempt."""
+    """Maximum number of calls that this mock answers in an attempt."""
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Mock:
@@ -115,7 +115,7 @@ class Mock(CasePart):
 
 
 class RecordedCall(CasePart):
-    """A call as it was recorded, for replay."""
+    """A recorded call, for replay."""
 
     tool_name: Name
     parameters: Any = None
@@ -132,10 +132,10 @@ class RecordedTool(CasePart):
 
 
 class Recorded(CasePart):
-    """The run that a case was frozen from, without secrets."""
+    """The recorded run from which the case was made, without secrets."""
 
     trace_ids: tuple[str, ...] = ()
-    """Its traces, which are a trial of the case."""
+    """IDs of its traces, which are a trial of the case."""
     tools: tuple[RecordedTool, ...] = ()
     """The tools that the agent had."""
     messages: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ class Recorded(CasePart):
 
 
 class Scenario(CasePart):
-    """A user whom a model plays (``pandaeval cases run --simulate``)."""
+    """A user that a model simulates (``pandaeval cases run --simulate``)."""
 
     goal: Name
     """Goal of the user; the conversation ends when it is met or given up."""
@@ -176,7 +176,7 @@ class Case(CasePart):
     """A task with expectations of a run."""
 
     id: Name
-    """Unique among all cases; spans name it by pandaeval.case.id."""
+    """Unique among all cases. Spans name the case in pandaeval.case.id."""
     description: str = ""
     source: str = ""
     """Where the case comes from, such as an incident."""
@@ -185,22 +185,22 @@ class Case(CasePart):
     agent: Name | None = None
     """Agent that tries this case, by its name in agents."""
     inputs: dict[str, Any] = {}
-    """What the agent is given. task: its input; a trace with the same input is a trial."""
+    """Input of the agent. task: the user message; a trace with the same message is a trial."""
     expected_outcome: ExpectedOutcome = ExpectedOutcome()
     expected_tools: tuple[ExpectedCall, ...] | None = None
-    """The calls to make, in order; []: none at all."""
+    """The expected calls, in order; []: no call."""
     counted_calls: CountedCalls = CountedCalls()
     tool_match: Literal["all", "within"] = "all"
-    """all: make exactly the expected calls. within: make no other calls; none is required."""
+    """all: the agent must make exactly the expected calls. within: the agent can make only these calls, or none."""
     tool_sequence_matters: bool = True
     tool_weights: dict[
         Literal["selection", "parameters", "sequence", "utilization"], Annotated[float, Field(ge=0)]
     ] = {}
-    """Weights of the four parts of tool_correctness; 0.25 each, and their sum is 1."""
+    """Weights of the four parts of tool_correctness, with the sum 1. Default: 0.25 each."""
     results_must_be_used: bool = False
     """Whether the answer must use tool results; a judge decides."""
     results_used: bool | None = None
-    """Whether the answer uses the results, if no judge decides it (results_must_be_used)."""
+    """If true, the answer counts as using the results when results_must_be_used is true and there is no judge."""
     absent: tuple[AbsentFinding, ...] = ()
     """Findings that fail a trial: the reason why the case was made."""
     required_order: tuple[Name, ...] = ()
@@ -210,34 +210,34 @@ class Case(CasePart):
     tool_schemas: dict[str, JsonSchema] = {}
     """JSON schemas of arguments, by tool. Default: the schemas in the trace."""
     minimum_steps: Annotated[int, Field(ge=1)] | None = None
-    """Fewest calls that the task needs. If null, the number of expected calls."""
+    """Minimum number of calls for the task. If null, the number of expected calls."""
     exit_code: int | None = None
-    """The exit code that the run has to leave."""
+    """The expected exit code of the run."""
     output_format: OutputFormat | None = None
     expected_answer: str | None = None
     """Expected content of the answer. A judge compares the meaning."""
     knowledge: tuple[str, ...] = ()
     """Facts that the judge can use."""
     interactions: tuple[Interaction, ...] = ()
-    """Of a conversation, in order."""
+    """Expected interactions of a conversation, in order."""
     graders: tuple[Name, ...] = ()
     """Additional graders that must pass: names of metrics of level trial, or your own functions as module:function or
     ./file.py:function."""
     thresholds: dict[str, Share] = {}
     """Thresholds of this case by grader."""
     end_state_from: str | None = None
-    """Function that is given the trial and returns its end state (module:function)."""
+    """Function that gets the trial and returns its end state: module:function or ./file.py:function."""
     open: tuple[Literal["expected_tools", "expected_answer"], ...] = ()
-    """What a person has yet to fill in; the case is not decided before."""
+    """Fields that you still have to fill in. Until then, no trial passes or fails."""
     recorded: Recorded | None = None
     mocks: dict[Name, tuple[Mock, ...]] = {}
-    """By tool; the first that fits a call answers."""
+    """Mocks by tool. The first mock that matches a call answers."""
     unmocked: Literal["refuse", "pass", "recorded"] | None = None
     """Handling of a call without a matching mock. refuse (default with mocks): the call fails. pass: the tool itself
     runs. recorded: the call gets the result of a call in recorded.calls with equal arguments, in order, else it
     fails."""
     scenario: Scenario | None = None
-    """A user whom a model plays, in place of fixed messages."""
+    """A user that a model simulates, instead of fixed messages."""
 
     @model_validator(mode="before")
     @classmethod
@@ -284,7 +284,7 @@ class Case(CasePart):
 
     @property
     def expected(self) -> tuple[ExpectedCall, ...] | None:
-        """The expected calls; ``None`` without expectations of tools."""
+        """The expected calls; ``None`` if the case expects nothing of tools."""
         if self.expected_tools is not None:
             return self.expected_tools
         named = self.expected_outcome.tools_called

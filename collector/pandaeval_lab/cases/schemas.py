@@ -22,7 +22,7 @@ MOST = 10
 
 
 class PatternError(ValueError):
-    """An unsupported pattern. The text has the reason and an alternative."""
+    """An unsupported pattern. The text has the reason and the supported syntax."""
 
 
 @lru_cache(maxsize=1024)
@@ -39,13 +39,13 @@ def compiled(pattern: str) -> Any:
 
 
 class BadSchemaError(Exception):
-    """No JSON schema, or a check that is impossible."""
+    """An invalid JSON schema, or an impossible check."""
 
 
 def schema_errors(schema: Any, value: Any) -> list[str]:
     """Return at most 10 errors of a value, with their places.
 
-    Formats are annotations. Raises :class:`BadSchemaError`.
+    The keyword ``format`` is not checked. Raises :class:`BadSchemaError`.
     """
     try:
         found = sorted(validator_of(schema).iter_errors(value), key=lambda error: error.json_path)
@@ -62,7 +62,7 @@ def validator_of(schema: Any) -> Validator:
 def _validator(schema: bytes) -> Validator:
     given = orjson.loads(schema)
     if not isinstance(given, dict):
-        raise BadSchemaError("is no object")
+        raise BadSchemaError("is not an object")
     kind = validator_for(given, default=Draft202012Validator)
     try:
         kind.check_schema(given)

@@ -14,7 +14,7 @@ from pandaeval_lab.cases.schemas import compiled, schema_errors
 from pandaeval_lab.cases.trial import EXIT_CODE, PLAN, Trial
 from pandaeval_otel.model import Kind, Reasoning, Text, Trace
 
-# Errors in the form of an answer.
+# Checks of the form of an answer.
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _FENCED = re.compile(r"```(?:json)?[^\S\n]*\n(.*)```", re.DOTALL)
 _LONGEST = 200_000
@@ -24,7 +24,7 @@ _CODES = ("exit_code", "exitCode", "returncode", "return_code", "returnCode")
 
 
 def format_faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence for each unmet demand. ``answer``: the last of ``answers``."""
+    """Yield a sentence for each unmet condition. ``answer``: the last of ``answers``."""
     if wanted.type == "json" or wanted.json_schema is not None:
         try:
             value: Any = orjson.loads(_unfenced(answer))
@@ -36,7 +36,7 @@ def format_faults(wanted: OutputFormat, answer: str, answers: Sequence[str]) -> 
         yield f"the pattern {wanted.pattern!r} is not found"
     answer_text = _plain("\n".join(answers) or answer)
     yield from (f"{text!r} is missing" for text in wanted.contains if _plain(text) not in answer_text)
-    yield from (f"{text!r} is said" for text in wanted.excludes if _plain(text) in answer_text)
+    yield from (f"{text!r} appears" for text in wanted.excludes if _plain(text) in answer_text)
 
 
 def _unfenced(answer: str) -> str:

@@ -64,7 +64,7 @@ def source_of(spec: str) -> str:
 
 
 def finding(answer: Any) -> Finding | None:
-    """Turn a grader's answer into a finding. Raises ``TypeError``."""
+    """Convert a grader's answer to a finding. Raises ``TypeError``."""
     reason = ""
     if isinstance(answer, tuple) and len(answer) == 2:
         answer, reason = answer[0], str(answer[1])
@@ -137,7 +137,7 @@ class Trial:
 
     @cached_property
     def is_whole_session(self) -> bool:
-        """Whether ``pandaeval cases run`` made the trial: each of its trials is a new session."""
+        """Whether ``pandaeval cases run`` made the trial. Then each trial is a new session."""
         return any(span.scope == RUN_SCOPE for trace in self.traces for span in trace.spans)
 
     def check_calls(self) -> None:
@@ -238,7 +238,7 @@ class Trial:
     def spoilt(self) -> Unscored | None:
         """The failure of the simulated user, which makes the trial unusable."""
         why = self.stated(SIMULATOR_FAILED)
-        return why and Unscored(Why.SIMULATOR_FAILED, f"the simulated user spoilt the conversation: {why}")
+        return why and Unscored(Why.SIMULATOR_FAILED, f"the simulated user failed: {why}")
 
     @cached_property
     def evidence(self) -> str:
@@ -269,7 +269,7 @@ class Graded:
 
 @dataclass(frozen=True, slots=True)
 class TrialContext:
-    """Further inputs of a grader. ``judged``: findings by name; ``graded``: outcomes for ``trial_correct``."""
+    """Further inputs of a grader. ``judged``: findings of the judge; ``graded``: outcomes for ``trial_correct``."""
 
     threshold: float
     judged: Mapping[str, Finding] = field(default_factory=dict)
@@ -314,9 +314,9 @@ class Attempt:
 class TrialMatcher:
     """Groups traces into trials, without content, by start time.
 
-    A trace belongs to the case its spans name; else to the case frozen from it; else to its session's earlier case;
-    else to the only case whose ``inputs.task`` is its input. A trial has a case and a ``pandaeval.trial``, else a
-    session, else a trace.
+    A trace belongs to the case that its spans name; else to the case that was made from it; else to the case of its
+    session; else to the only case whose ``inputs.task`` is its input. The traces of a trial have the same case and the
+    same ``pandaeval.trial``, else the same session; otherwise each trace is a trial.
     """
 
     def __init__(self, suite: Suite) -> None:

@@ -36,18 +36,18 @@ from pandaeval_lab.labels.calibration import word_of_most
 from pandaeval_lab.labels.files import read_labels
 
 _PROPOSED = 3
-"""So many rulings are proposed by the judge model."""
+"""Maximum number of rulings of the judge model that are tried."""
 
 
 def prepared(
     settings: Config, labels: Path, source: RunSource, metric: str, agent: str
 ) -> tuple[FileJudging, dict[LabelledRun, JudgedUnit]]:
-    """Return the judge, and the labelled runs with its present verdicts."""
+    """Return the judge, and the labelled runs with the judge's present verdicts. Raises ``UserError``."""
     verdicts = read_labels(labels, names_of(settings)).labels
     keys = sorted({each.metric for each in verdicts})
     wanted = [key for key in keys if metric in ("", key, key.partition(".")[2])]
     if len(wanted) != 1:
-        raise UserError(f"the labels cover {', '.join(keys)}: choose a metric with --metric")
+        raise UserError(f"the labels cover {', '.join(keys)}: choose one of these metrics with --metric")
     words = word_of_most(each for each in verdicts if each.metric == wanted[0])
     word_by_unit = {unit: word for (unit, _), word in words.items()}
     requests = [*source.requests()]
@@ -66,7 +66,7 @@ def tried(
     runs: Mapping[LabelledRun, JudgedUnit],
     entries: Sequence[Ruling],
 ) -> tuple[Alignment, list[Ruling]]:
-    """Return the alignment, and its tried rulings with their fates. Raises ``UserError``."""
+    """Return the alignment, and its tried rulings, adopted or rejected. Raises ``UserError``."""
     written = [each.text for each in entries if each.state == "candidate" and _concerns(each, judging)]
     now = {run.unit: judged_unit for run, judged_unit in runs.items()}
     try:
@@ -148,12 +148,12 @@ def print_alignment(
         (each.text, entry.author, _told(each.seen), _told(each.held_out), entry.state, entry.why)
         for each, entry in zip(found.tried, entries, strict=True)
     ]
-    columns = ("ruling", "from", "chosen by", "proven on", "", "why")
-    title = f"{judging.metric}: {found.errors} of {found.seen} labelled runs were judged wrongly"
+    columns = ("ruling", "from", "first half", "other half", "", "why")
+    title = f"{judging.metric}: {found.errors} of {found.seen} labelled runs in the first half were judged wrongly"
     print_table(columns, rows, title)
     adopted = [each for each in entries if each.state == "adopted"]
     cost = f"; {dollars(judging.spent)}" if judging.spent else ""
-    typer.echo(f"{'adopted' if adopted else 'nothing adopted'}, {len(entries)} tried, saved in {path}{cost}")
+    typer.echo(f"{'ruling adopted' if adopted else 'no ruling adopted'}, {len(entries)} tried, saved in {path}{cost}")
 
 
 def _told(change: VerdictChange | None) -> str:

@@ -22,12 +22,12 @@ BASELINE = "baseline"
 
 
 class BaselineStage(Stage):
-    """Fails if trials are worse than in the baseline file. Raises ``UserError``."""
+    """Fails if trials are worse than in the baseline file, or too few can be compared. Raises ``UserError``."""
 
     def __init__(self, path: Path, gates: Gates) -> None:
         before = list(result_lines(path))
         if not before:
-            raise UserError(f"{path}: there are no results in it; `pandaeval evaluate --format json` writes them")
+            raise UserError(f"{path}: the file contains no results; `pandaeval evaluate --format json` writes them")
         self._before = trials(before, None, "case")
         self._rules = Rules(max_drop=gates.baseline.max_drop, max_missing=gates.max_unscored)
         self._now: list[dict[str, Any]] = []
@@ -52,9 +52,9 @@ class BaselineStage(Stage):
         if verdict is None:
             return
         message(f"baseline: {verdict.text}")
-        for state, names in (("not tried now", verdict.missing), ("not in the baseline", verdict.new)):
+        for state, names in (("now", verdict.missing), ("in the baseline", verdict.new)):
             if names:
-                notice(f"{len(names)} cases are {state}: {first_of(names)}")
+                notice(f"{len(names)} cases have no determined trial {state}: {first_of(names)}")
         if verdict.notice:
             notice(verdict.notice)
         for sentence in verdict.failures:

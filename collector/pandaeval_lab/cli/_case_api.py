@@ -21,8 +21,8 @@ Cases = Suite | str | Path | Sequence[str | Path]
 class CaseOutcome:
     """The trials of a case.
 
-    ``failures``: reasons for which the case fails the run; ``reason``: of the first trial that is not correct;
-    ``transcripts``: the conversations by trial; ``results``: the results of its trials, as in results.jsonl.
+    ``failures``: reasons for which the case fails the run; ``reason``: of the first incorrect trial, else of the first
+    trial; ``transcripts``: the conversations by trial; ``results``: the results of its trials, as in results.jsonl.
     """
 
     id: str
@@ -49,8 +49,8 @@ class CaseOutcome:
 class CaseRunResults(Mapping[str, CaseOutcome]):
     """The outcome of :func:`run_cases`, by ID of the case.
 
-    ``failures``: every reason for which the run fails; ``results``: all results, as in results.jsonl; ``folder``: of
-    the files, if ``output`` names it.
+    ``failures``: every reason for which the run fails; ``results``: all results, as in results.jsonl;
+    ``folder``: the folder ``output``, or ``None``.
     """
 
     cases: Mapping[str, CaseOutcome]
@@ -81,7 +81,7 @@ class CaseRunResults(Mapping[str, CaseOutcome]):
 
 
 def load_cases(cases: Cases) -> Suite:
-    """Read case files: a path, folder or pattern, or several. Raises ``UserError`` for an unusable file."""
+    """Read case files from a path, folder or pattern, or from several. Raises ``UserError`` for an unusable file."""
     if isinstance(cases, Suite):
         return cases
     several = [cases] if isinstance(cases, str | Path) else cases
@@ -93,7 +93,7 @@ def run_cases(cases: Cases, agent: Any = None, output: str | Path | None = None,
 
     ``agent``: a function, object or class, or a text as ``--agent``; default: the agents of the case file. ``output``:
     folder of the files. ``options``: as the options of the command, such as ``trials=3`` or ``only=["refund-*"]``.
-    Blocks, and uses an event loop of its own. Raises ``UserError`` if no attempt can be graded.
+    Blocks, and runs its own event loop. Raises ``UserError`` for wrong options, or if no attempt can be graded.
     """
     suite = load_cases(cases)
     options |= {name: Path(options[name]) for name in ("config", "baseline") if options.get(name)}
@@ -121,7 +121,7 @@ def _results(run: CaseRun, folder: Path | None) -> CaseRunResults:
 
 
 def _by_case(documents: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Group results by the case that they name, else by that of their session."""
+    """Group results by the case that they name, else by the case of their session."""
     of_sessions = {each["session_id"]: each["metadata"]["case"] for each in documents if each["metadata"].get("case")}
     found: dict[str, list[Mapping[str, Any]]] = {}
     for each in documents:

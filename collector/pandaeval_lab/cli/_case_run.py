@@ -44,14 +44,15 @@ from pandaeval_lab.running.receiver import SpanReceiver
 from pandaeval_lab.running.simulated import Simulator
 
 _FILES = "Case files (YAML or JSON), folders of case files, or patterns such as 'cases/**/*.yaml'."
-_AGENT = "Function (module:function), address or name; default: agent of the case."
+_AGENT = "Function (module:function), address or name; default: agent of the case, else the first agent."
 _SIMULATE = "Model that plays the user in cases with a scenario, in litellm format. The judge.* settings apply."
 _OUTPUT = "Write traces.pb, results.jsonl, report.html and cases.xml to this folder."
 _BASELINE = "results.jsonl of an earlier run. If trials do worse, exit with 1."
+_ONLY = "Run only these cases; * matches any text. Repeatable."
 _VERBOSE = "Print the conversations, with tool calls."
 _NO_FAIL = "Report failing cases and scenarios, but ignore them in the exit code."
 _TEMPERATURE = 0.7
-"""Of the simulated user, unless judge.parameters sets another."""
+"""Temperature of the simulated user, unless judge.parameters sets it."""
 _ENDPOINT = "PANDAEVAL_ENDPOINT"
 _OBJECT = "the given object"
 """Name of an agent that is a Python object."""
@@ -61,16 +62,16 @@ _OBJECT = "the given object"
 class CaseRunOptions:
     files: Annotated[list[str], argument(_FILES, metavar="FILE...")]
     agent: Annotated[str | None, option(_AGENT, metavar="AGENT")] = None
-    trials: Annotated[int, option("Number of attempts at each case.", min=1)] = 1
+    trials: Annotated[int, option("Number of attempts at each case. A scenario can require more.", min=1)] = 1
     simulate: Annotated[str | None, option(_SIMULATE, metavar="MODEL")] = None
     seed: Annotated[int, option("Random seed of the simulated conversations.")] = 0
     concurrency: Annotated[int, option("Number of parallel attempts.", min=1, max=256)] = 4
     turn_timeout: Annotated[str, option("Maximum time of a turn.", metavar="TIME")] = "2m"
     case_timeout: Annotated[str, option("Maximum time of an attempt.", metavar="TIME")] = "10m"
     wait: Annotated[str, option("Maximum time to wait for the last spans.", metavar="TIME")] = "1m"
-    only: Annotated[list[str] | None, option("Run only these cases; * matches any text.", metavar="CASE")] = None
+    only: Annotated[list[str] | None, option(_ONLY, metavar="CASE")] = None
     config: ConfigFile = None
-    metrics: Annotated[str | None, option("Metrics to run, separated by commas; default: all.")] = None
+    metrics: Annotated[str | None, option("Metrics to run, separated by commas; default: metrics.enabled.")] = None
     model: JudgeModel = None
     baseline: Annotated[Path | None, file_option(_BASELINE)] = None
     no_fail: Annotated[bool, option(_NO_FAIL, "--no-fail")] = False
@@ -97,8 +98,10 @@ def run(options: CaseRunOptions) -> None:
     collector for the spans. If the agent is an address, this collector listens on server.grpc and server.http (4327,
     4328). If you press Ctrl-C, the command grades the finished attempts.
 
-    Exit code 1: a regression case fails most of its trials or has only unscored trials, a gate fails, or no attempt
-    finishes. Exit code 2: no attempt can be graded.
+    Exit code 1: a regression case fails, a gate fails, or no attempt finishes. A regression case fails if most of its
+    trials are incorrect. It also fails if no trial is correct and a trial has no score.
+
+    Exit code 2: an option cannot be used, or no attempt can be graded.
     """
     modules = config_with_trials(options.config).metrics.modules
     suite = chosen(read_suites(case_files(options.files), modules), options)
@@ -130,7 +133,7 @@ class CaseRun:
                 raise UserError(f"the agent {entry.place} cannot be reached ({why}): start it first")
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()  # said now, not when all attempts are made
+            tempfile.TemporaryFile(dir=folder).close()  # reported now, not after all attempts
         except OSError as error:
             raise UserError(f"--output {folder}: {error.strerror}; name a writable folder") from error
         run_id = secrets.token_hex(4)
@@ -161,7 +164,7 @@ class CaseRun:
         return start(self.entries[name], held, replies)
 
     def attempt(self) -> bool:
-        """Make the attempts. Returns whether any ended."""
+        """Make the attempts. Returns whether any attempt ended."""
         self.is_whole = asyncio.run(_run(self))
         ended = [attempt for attempt in self.attempts if attempt.has_ended]
         if not self.is_whole:
@@ -169,7 +172,7 @@ class CaseRun:
             notice(f"interrupted; {finished} had finished")
         _tell("the agent failed in", [(each, each.error) for each in ended if each.error])
         _tell(
-            "the simulated user broke (no score; simulator_failed.pb)",
+            "the simulated user failed (no score; the traces are in simulator_failed.pb) in",
             [(each, each.spoilt) for each in ended if each.spoilt],
         )
         return bool(ended)
@@ -216,7 +219,7 @@ async def _run(run: CaseRun) -> bool:
 
 
 def _set_endpoint(endpoint: str | None) -> None:
-    """Set the variable for processors that the agents' modules make. ``None``: remove it."""
+    """Set the variable for processors that the agents' modules make. ``None``: remove the variable."""
     os.environ.pop(_ENDPOINT, None)
     if endpoint is not None:
         os.environ[_ENDPOINT] = endpoint
@@ -257,14 +260,17 @@ def _write_spans(receiver: SpanReceiver, run: CaseRun, is_remote: bool) -> None:
 
 
 def chosen(suite: Suite, options: CaseRunOptions) -> Suite:
-    """Return the suite with the cases of ``only``. Raises ``UserError`` for a case without user messages."""
+    """Return the suite with the cases of ``only``.
+
+    Raises ``UserError`` for a case without user messages, and for a pattern that matches no case.
+    """
     wanted = _only([case.id for case in suite.cases], options)
     cases = tuple(case for case in suite.cases if case.id in wanted)
     for case in cases:
         if case.scenario:
             can_talk, cure = options.simulate is not None, "name a model for its user with --simulate"
         else:
-            can_talk, cure = bool(messages_of(case)), "give it inputs.task or interactions"
+            can_talk, cure = bool(messages_of(case)), "give it inputs.task, or give each interaction an input"
         if not can_talk:
             raise UserError(f"{' '.join(options.files)}: case {case.id} has no user messages: {cure}")
     return suite.model_copy(update={"cases": cases})

@@ -27,10 +27,10 @@ from pandaeval_lab.report.layers import LAYERS, LayerReport, TrialCount, junit_s
 
 _MAX_ROWS = 60
 _NOTHING = "-"
-_EMPTY = "- or no column: nothing was graded in this layer; reasoning and action are graded by a case's expected_tools"
+_EMPTY = "- or no column: no grader ran in this layer; to grade reasoning and action, give the case expected_tools"
 _COLUMNS = ("case", "kind", "correct", *LAYERS, "broke in", "why")
 _REFUSED = "no mock matched, so the call was refused: add a result to mocks"
-_PAST_MOCKS = "the tool itself answered: wrap it with mocked"
+_PAST_MOCKS = "the tool itself answered, not a mock: wrap the tool with mocked"
 _NAMING = (
     "a trace is a trial if its spans name a case (using_case), or if its first user message equals inputs.task, such as"
 )
@@ -117,7 +117,7 @@ class CaseStage(Stage):
 def no_case(option: str, name: str, suite: str, ids: Sequence[str]) -> UserError:
     nearest = closest(name, ids)
     known = f"the nearest is {nearest}" if nearest else f"it has {short_list(ids)}"
-    return UserError(f"{option} {name}: {suite} has no such case; {known}")
+    return UserError(f"{option} {name}: {suite} has no case of this name; {known}")
 
 
 def _row(case: Mapping[str, Any]) -> tuple[str, ...]:

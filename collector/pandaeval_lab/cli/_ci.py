@@ -23,7 +23,7 @@ def write_junit(
 ) -> None:
     """Write ``cases``, thresholds, failure groups and, without cases, metrics as suites.
 
-    A failure group fails from the severity ``least`` on.
+    A failure group fails at the severity ``least`` or a higher severity.
     """
     gated = {gate.key for gate in gates}
     means = [_metric(key, value) for key, value in sorted(summary.values().items()) if key not in gated]

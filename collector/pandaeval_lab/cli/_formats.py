@@ -54,7 +54,7 @@ class Tables(_StoreOutput):
 
 
 class JsonLines(_Output):
-    """Writes a line per result. Failed results come last, with their group."""
+    """Writes a line per result. The first :data:`MOST_FAILURES` failed results come last, with their group."""
 
     def __init__(self, path: Path | None) -> None:
         super().__init__(path)
@@ -118,5 +118,5 @@ FORMATS: dict[ResultFormat, Callable[[Path | None], Stage]] = {
 
 
 def default_file(terminal: bool) -> Path | None:
-    """Return the report's file without ``--output``: ``None`` if standard output is no terminal."""
+    """Return the report's file if ``--output`` is missing. ``None``: standard output, because it is no terminal."""
     return Path("pandaeval-report.html") if terminal else None

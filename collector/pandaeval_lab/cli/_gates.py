@@ -29,18 +29,18 @@ if TYPE_CHECKING:  # `evaluate` must not import gRPC
 _NOT_EXPECTED = frozenset({"no_content", "not_sampled"})
 KEY = "failures"
 _REASON = 200
-"""So much of the reason of an example is shown."""
+"""Maximum characters of the reason of an example."""
 CASE = "case "
-"""Keys of the gates of cases begin with this."""
+"""Prefix of the keys of case gates."""
 _ATTEMPTS = "attempts"
-"""Key of the gate that fails if no attempt ran to its end."""
+"""Key of the gate that fails if no attempt finishes."""
 _OVERRIDDEN = " (--no-fail: this does not fail the run)"
 _REPORTED = " (only configured gates fail evaluate, such as metrics.thresholds: {trial.trial_correct: 1})"
 
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """The outcome of a threshold."""
+    """The outcome of a gate: a threshold, the severity of failures, a case or the baseline."""
 
     key: str
     passed: bool
@@ -49,13 +49,13 @@ class GateOutcome:
 
 
 def outcome_of(threshold: float, max_unscored: float, tally: OutcomeCounts, mean: float) -> tuple[bool, str]:
-    """Return whether a metric passes its threshold, in its own scale, and why.
+    """Return whether a metric passes its threshold, in the scale of the metric, and why.
 
-    It fails below the threshold, without any score (unless all are assumed), or above ``max_unscored`` (0..1). Unclear
-    and disputed verdicts fail no threshold.
+    The metric fails below the threshold, without any score (unless all results are assumed), or above ``max_unscored``
+    (0..1). Unclear and disputed verdicts fail no threshold.
     """
     scored, whys = tally.scored, tally.unscored
-    # What should have a score goes before what is not expected to.
+    # Results that should have a score come first.
     worst = max(whys, key=lambda why: (why not in _NOT_EXPECTED, whys[why]), default="")
     cure = f". {CURES[worst]}" if worst in CURES else ""
     if not scored and not whys:
@@ -66,13 +66,13 @@ def outcome_of(threshold: float, max_unscored: float, tally: OutcomeCounts, mean
     if (decided := scored - tally.open) and mean < threshold - TOLERANCE:
         failures.append(
             f"the mean of {many(decided, 'score')} is {mean:.4f}; --format json shows all of them, "
-            "--format html leads to what went wrong"
+            "--format html shows the failures"
         )
     missing = sum(count for why, count in whys.items() if why not in _NOT_EXPECTED)
     if missing > max_unscored * (scored + missing):
         failures.append(
             f"{missing} of {scored + missing} results have no score ({missing / (scored + missing):.0%}, and "
-            f"gates.max_unscored is {max_unscored:.0%}), most for {worst}{cure}"
+            f"gates.max_unscored is {max_unscored:.0%}), most often because of {worst}{cure}"
         )
     if not decided and not failures:
         return True, f"passes unmeasured: {tally.decided}"
@@ -85,7 +85,7 @@ def severity_gate(groups: Sequence[RootCause], least: str | None) -> GateOutcome
     if not grave:
         return GateOutcome(KEY, True)
     count = many(len(grave), "incident")
-    text = f"{KEY} (fail_on_error_severity {least}): {count} with this severity or a higher one"
+    text = f"{KEY} (fail_on_error_severity {least}): {count} with this severity or a higher severity"
     return GateOutcome(KEY, False, text, tuple(f"{group.heading}: {group.places}" for group in grave[:3]))
 
 
@@ -116,9 +116,9 @@ def unscored_notes(config: Config, summary: Summary, asked: Sequence[str]) -> It
 def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
     metric, settings = registry(config.metrics.modules)[key], scoring(config)
     if settings.enabled is not None and key not in settings.enabled:
-        return True, "not checked: it was not asked (--metrics, metrics.enabled)"
+        return True, "not checked: the metric is not selected (--metrics, metrics.enabled)"
     if metric.kind == "llm" and settings.judge is None:
-        return False, "cannot be checked: no judge is configured; name one with --model, or take the threshold out"
+        return False, "cannot be checked: no judge is configured; name a model with --model, or remove the threshold"
     if not summary.agents_traces:
         return True, "passes unmeasured: the input has no agent traces"
     if metric.level == "trial" and not any(name.startswith("trial.") for name in summary.tallies):
@@ -128,24 +128,24 @@ def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
             "passes unmeasured: no trace of the input has a session id; have the application set "
             "gen_ai.conversation.id (or session.id) on its spans"
         )
-    only = "; judge.only leaves traces out" if metric.kind == "llm" and config.judge.only else ""
+    only = "; judge.only excludes traces" if metric.kind == "llm" and config.judge.only else ""
     may_wait = metric.kind == "llm" and metric.level in ("trace", "turn") and key not in settings.thresholds
     if may_wait and not only and settings.judge is not None and settings.judge.detail != "all":
         why = f"the judge was not asked (judge.detail: {settings.judge.detail})"
         return True, f"passes unmeasured: {why}; set judge.detail to all, or give the metric a threshold"
-    return True, f"passes unmeasured: it applies to nothing in the input (it needs {metric.needs}){only}"
+    return True, f"passes unmeasured: the metric does not apply to the input (it needs {metric.needs}){only}"
 
 
 @dataclass(frozen=True, slots=True)
 class CaseGates:
     """The rules of ``pandaeval cases run`` for its exit code.
 
-    - A regression case or scenario fails the run if most of its trials are not correct, or if none is correct and a
-      grader has no score.
+    - A regression case fails the run if most of its trials are incorrect. It also fails the run if no trial is correct
+      and a grader has no score.
     - A capability case fails the run only by a threshold or the baseline.
     - If every attempt ended with an error, the run fails.
 
-    ``no_fail``: failing cases are only reported. The last rule still holds.
+    ``no_fail``: failing cases are only reported. The last rule still applies.
     """
 
     attempts: Sequence[Attempted]
@@ -156,14 +156,14 @@ class CaseGates:
         yield from failing_cases(report, self.no_fail, _OVERRIDDEN * self.no_fail)
         errors = [attempt.error or attempt.spoilt for attempt in self.attempts if attempt.has_ended]
         if errors and all(errors):
-            problem = f"none of {many(len(errors), 'attempt')} ran to its end: {excerpt(errors[0], _REASON)}"
+            problem = f"none of {many(len(errors), 'attempt')} finished: {excerpt(errors[0], _REASON)}"
             yield GateOutcome(_ATTEMPTS, False, problem)
 
 
 def failing_cases(report: LayerReport, passed: bool = True, note: str = _REPORTED) -> Iterator[GateOutcome]:
-    """Yield regression cases and scenarios that fail, worst first.
+    """Yield failing regression cases, worst first.
 
-    Default: as notices, because the exit code of ``evaluate`` is of configured gates only.
+    By default, they are notices, because only configured gates change the exit code of ``evaluate``.
     """
     for case, count in report.cases().items():
         if count.fails:

@@ -28,16 +28,16 @@ _EXPECTED = (
     "or Tempo."
 )
 READ_LIMIT_S = 120.0
-"""Time limit of reading one page: only the caller waits for it."""
+"""Time limit for reading a page. It is long, because only the caller waits."""
 FILES = "Trace files, - for standard input, or jaeger:// and tempo:// addresses."
-_STORE = "Read runs and labels from this data directory of a collector."
+_STORE = "Read runs from this data directory of a collector."
 
 
 class Inputs:
     """Yields every request once, with a progress bar on a terminal.
 
-    An unopenable file ends the command before any is read. Files without requests are in ``unusable``. Raises
-    ``UserError`` if all are.
+    If a file cannot be opened, the command ends before it reads any file. Files without requests are in ``unusable``.
+    Raises ``UserError`` if all files are unusable.
     """
 
     def __init__(self, files: Iterable[str]) -> None:
@@ -135,12 +135,12 @@ class RunSource:
     def requests(self) -> Iterator[Request | BadLine]:
         """Read every request. Raises ``UserError``."""
         if bool(self.files) == (self.store is not None):
-            raise UserError("name files or the address of a trace store, or a data directory with --store")
+            raise UserError("name files or the address of a trace store, or a data directory with --store; not both")
         yield from requests(self.files or ()) if self.store is None else _stored(self.store)
 
 
 run_source = given_by("source", RunSource)
-"""Gives a command the options that say which runs it is about, in place of its parameter ``source``."""
+"""Gives a command the options that choose its runs, in place of its parameter ``source``."""
 
 
 def _stored(folder: Path) -> Iterator[Request]:

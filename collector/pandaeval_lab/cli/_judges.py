@@ -37,7 +37,7 @@ def settings_of(path: Path | None, model: str | None, more: Mapping[str, object]
 
 
 def check_judge(config: Config) -> None:
-    """Raise ``UserError`` if a package or the key of the judge is missing."""
+    """Raise ``UserError`` if a package of the judge or the key in ``judge.api_key_env`` is missing."""
     check_installed(config.judge.api_base)
     secret(config.judge.api_key_env, os.environ)
 
@@ -46,7 +46,7 @@ def check_judge(config: Config) -> None:
 async def judge_of(settings: Config, environ: Mapping[str, str]) -> AsyncIterator[OwnJudge]:
     """Open the judge on a temporary store. Raises ``CallFailedError``."""
     configured = judge_settings(settings)
-    assert configured is not None, "settings_of saw to it"
+    assert configured is not None, "settings_of checks this"
     with tempfile.TemporaryDirectory(prefix="pandaeval-") as folder:
         store = Store(Path(folder), durability="off", max_bytes=1 << 30)
         judge = OwnJudge(store, hasty(configured), environ)

@@ -39,7 +39,7 @@ def selected(config: Config, name: str) -> tuple[str, ...]:
 
 
 def check_judge_is_set(config: Config, asked: Iterable[str], with_cases: bool = False) -> None:
-    """Raise ``UserError`` if a requested metric needs a missing judge. ``with_cases``: bare names mean graders, too."""
+    """Raise ``UserError`` if a requested metric needs a missing judge. ``with_cases``: bare names also mean graders."""
     if config.judge.model is not None:
         return
     kinds = {key: metric.kind for key, metric in registry(config.metrics.modules).items()}
@@ -52,7 +52,7 @@ def check_judge_is_set(config: Config, asked: Iterable[str], with_cases: bool = 
 
     judged = [name for name in asked if (keys := meant(name)) and all(kinds[key] == "llm" for key in keys)]
     if judged:
-        raise UserError(f"{', '.join(judged)}: a judge has to be asked; name one with --model, or set judge.model")
+        raise UserError(f"{', '.join(judged)}: a judge must score this; name a model with --model, or set judge.model")
 
 
 def _settings(config: Path | None = None, store: Path | None = None, url: str | None = None) -> Config:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The input of an evaluation, and what scores it."""
+    """The input of an evaluation, its scorer and its judge."""
 
     files: TraceFiles
     scorer: Evaluator
@@ -81,4 +81,4 @@ class EvaluationOutcome:
     about: ReportOrigin
     stages: Sequence[Stage]
     is_json: bool
-    """Whether programs read the results: notices are limited to the requested metrics and traces."""
+    """Whether the output is JSON for programs. Then notices are limited to the requested metrics and traces."""

@@ -21,15 +21,15 @@ Document = Mapping[str, Any]
 """A result as its JSON object."""
 
 MOST_FAILURES = 5000
-"""At most so many failures are kept and grouped."""
+"""Maximum number of failures that are kept and grouped."""
 _EXAMPLES = 3
 _SILENT = ("judge_failed", "timeout")
 _HEARD = ("invalid_verdict", "injection_suspected")
-"""Reasons for a missing score with which the judge did not answer, and those with which it did."""
+"""Reasons for a missing score: without an answer of the judge, and with an answer."""
 _UNITS = """SELECT count(*), total(failed), total(session) FROM (
     SELECT min(badness) < ? AS failed, session FROM listed
     GROUP BY iif(session > 0, -session, no) HAVING max(no) > 0)"""
-"""Counts sessions and traces without a session, and those with a finding."""
+"""Counts sessions and traces without a session, all and with a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ class Summary:
         self.tallies: dict[str, OutcomeCounts] = {}
         """Counts of results by metric."""
         self.agents_traces = 0
-        """Traces of agents, those without any result too."""
+        """Traces of agents, also without any result."""
         self.has_sessions = False
         """Whether any agent's trace belongs to a session."""
         self.units = self.found = 0
-        """Sessions and traces without a session, and those with findings; 0 until they are counted."""
+        """Number of sessions and traces without a session, and the number with findings; 0 until counted."""
         self._scores: dict[str, _Scores] = {}
         self._answered = False
         self._unanswered: Counter[str] = Counter()
@@ -105,7 +105,7 @@ class Summary:
 
     def add(self, result: Document) -> None:
         key = f"{result['level']}.{result['metric']}"
-        if result["level"] == "task":  # a mean over several k would mean nothing
+        if result["level"] == "task":  # a mean over several k has no meaning
             key += f" (k = {result['metadata']['k']})"
         is_rated = not (result.get("metadata") or {}).get("selected")
         if is_rated:
@@ -140,7 +140,7 @@ class Summary:
 
     @property
     def headline(self) -> str:
-        """Summarize how much a judge found correct, else how much has findings."""
+        """Summarize how many units a judge found correct, else how many units have findings."""
         have = f"{'session' if self.has_sessions else 'run'}s {'has' if self.found == 1 else 'have'}"
         others = f"not judged: {self.found:,} of {self.units:,} {have} findings"
         return handled(self.tallies) or (others if self.units else "")

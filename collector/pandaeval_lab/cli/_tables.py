@@ -110,7 +110,7 @@ def _handled(row: Row) -> Text:
 
 
 def _worst_signal(row: Row) -> str:
-    """Return the worst signal, unless it contradicts the words."""
+    """Return the worst signal, unless it contradicts the verdict in the row."""
     signal, held = row["signal"], of_session(row, "agent_reliability")
     is_misleading = row["failed"] != (signal is not None and signal < _HALF)
     if is_misleading or (held is not None and held.replacement_text and not row["failed"]):

@@ -75,7 +75,7 @@ class TraceFilter(Stage):
         return fits
 
     def conclude(self) -> Iterable[Result]:
-        """Raise ``UserError`` if no trace was selected because of an unknown name."""
+        """Raise ``UserError`` if no trace matches because a name is unknown."""
         if self.chosen or not self.left_out:
             return ()
         for key, known in self._known.items():

@@ -27,7 +27,7 @@ def calibrate(
 ) -> None:
     """Compare the judge's scores with human labels."""
     if (results is None) == (store is None):
-        raise UserError("name the scores with --results FILE or --store FOLDER")
+        raise UserError("name the scores with either --results FILE or --store FOLDER")
     verdicts = read_labels(labels, names_of(config_with_trials(config))).labels
     if results is not None:
         scores = from_lines(result_lines(results))
@@ -44,5 +44,5 @@ def calibrate(
         for metric, missing in sorted(calibrations.unmatched.items()):
             typer.echo(f"{metric}: no score for {missing} labelled runs")
         typer.echo(
-            "suggested threshold: maximum of true minus false positive rate (Youden); set it in metrics.thresholds"
+            "The suggested threshold maximizes true minus false positive rate (Youden). Set it in metrics.thresholds."
         )

@@ -33,7 +33,7 @@ _FILE = "Trace files with the run; default: read it from a running collector."
 _Output = Annotated[Path | None, output_option("Write the case to this file; default: standard output.")]
 _Config = Annotated[Path | None, config_option("Configuration file (YAML), for redact.")]
 Runs = list[dict[str, Any]]
-"""Traces as ``pandaeval inspect --format json`` tells of each, in order."""
+"""Traces as in ``pandaeval inspect --format json``, in order."""
 
 cases = typer.Typer(help="Test an agent on cases with expected behaviour.", no_args_is_help=True)
 cases.command("run")(run)
@@ -54,7 +54,7 @@ def promote(
     ] = 0.7,
     format_: given.Format = "table",
 ) -> None:
-    """Propose reliable cases for the regression suite."""
+    """Propose reliable capability cases for the regression suite."""
     proposals = promotable(trials(result_lines(results), per="case"), k, least)
     if format_ == "json":
         print_json([proposal.to_dict() for proposal in proposals])

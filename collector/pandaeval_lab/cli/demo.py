@@ -30,7 +30,7 @@ from pandaeval_lab.cli._tables import print_sessions, print_things
 
 _DATA = "data"
 _PATIENCE_S = 50.0
-"""So long it waits until nothing is left to do."""
+"""Maximum time to wait until the collector has scored all traces."""
 
 _NEXT = """\
 Recorded sessions of real agents, sent over OTLP and scored here. Judge: {judge}.
@@ -43,8 +43,8 @@ def demo(
 ) -> None:
     """Score recorded sessions of real agents and show the page.
 
-    Starts a collector and sends the sessions to it over OTLP. The judge's verdicts are also recorded. To use your own
-    judge, set PANDAEVAL_JUDGE__MODEL. In a terminal, the page stays open until Ctrl-C.
+    The command starts a collector and sends the sessions to it over OTLP. The judge's verdicts are also recorded. To
+    use your own judge, set PANDAEVAL_JUDGE__MODEL. In a terminal, the page stays open until Ctrl-C.
     """
     _check_writable(keep)
     out = console()
@@ -70,7 +70,7 @@ def _check_writable(path: Path | None) -> None:
         if path is not None:
             path.open("a").close()
     except OSError as error:
-        raise UserError(f"--keep {path}: {error.strerror or error}") from error
+        raise UserError(f"--keep {path}: {error.strerror or error}; name a writable file") from error
 
 
 def _show(folder: Path, results: Sequence[Mapping[str, Any]], out: Console) -> int:

@@ -48,12 +48,12 @@ _EXPORTER = re.compile(r'^pandaeval_exporter_state\{pandaeval_exporter="(\w+)",p
 _TIMEOUT_S = 3.0
 _BACK_S = 60.0
 _LOOKED_AT = 100
-"""Stored traces in which text is looked for that no dialect reads."""
+"""Number of stored traces that are searched for text that no dialect reads."""
 _LEFT = {
     "pandaeval.db.suspected": "damage was found: restart the collector, which checks the whole file",
     "pandaeval.db.damaged-*": "quarantined store; `sqlite3 FILE .recover` may restore a part",
 }
-"""Files that damage left beside the store, each with its remedy."""
+"""Files that a collector leaves in the data directory after damage, each with a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def doctor(config: ConfigFile = None, store: StoreFolder = None) -> None:
     """Check configuration, store, clock, collector and sinks.
 
     The command lists each problem with a fix. Exit code 1: it found a problem. The command changes nothing, and calls
-    no model. To check each row of the store, use `pandaeval store verify`.
+    no model. To check the whole store for damage, use `pandaeval store verify`.
     """
     findings = [*examine(config, store)]
     for finding in findings:
@@ -93,7 +93,7 @@ def examine(path: Path | None, folder: Path | None) -> Iterator[Diagnosis]:
         yield Diagnosis("ok", "configuration: valid")
     except UserError as error:
         for line in str(error).splitlines():
-            yield Diagnosis("wrong", f"configuration: {line}", "correct this file or variable")
+            yield Diagnosis("wrong", f"configuration: {line}", "correct the file, the variable or the installation")
 
 
 def _collector(address: str) -> Iterator[Diagnosis]:
@@ -105,7 +105,7 @@ def _collector(address: str) -> Iterator[Diagnosis]:
         ready = error.read().decode(errors="replace")
         yield Diagnosis("wrong", f"collector: not ready: {ready}", "read the log of the collector")
     except (OSError, ValueError):
-        yield Diagnosis("note", f"collector: none answers at {address}", "start one with `pandaeval collector`")
+        yield Diagnosis("note", f"collector: no collector answers at {address}", "start one with `pandaeval collector`")
     else:
         yield Diagnosis("ok", f"collector: ready at {address}")
         with suppress(OSError), urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=_TIMEOUT_S) as answer:
@@ -131,10 +131,10 @@ def _store(folder: Path, most: int, is_named: bool) -> Iterator[Diagnosis]:
             yield Diagnosis("note", f"store: there is {file}", cure)
     if not (folder / FILE_NAME).is_file():
         if is_named:
-            yield Diagnosis("wrong", f"store: there is none in {folder}", "name the data directory of a collector")
+            yield Diagnosis("wrong", f"store: there is no store in {folder}", "name the data directory of a collector")
         else:
             cure = "the collector creates it at its first start"
-            yield Diagnosis("note", f"store: there is none in {folder} yet", cure)
+            yield Diagnosis("note", f"store: there is no store in {folder} yet", cure)
         return
     try:
         with opened_folder(folder, read_only=True) as connection:
@@ -143,7 +143,7 @@ def _store(folder: Path, most: int, is_named: bool) -> Iterator[Diagnosis]:
                 yield Diagnosis("wrong", f"store: full, and refuses spans: {full.cause}", full.CURE)
             yield from _inside(connection)
     except StoreDamagedError as error:
-        cure = "the next start quarantines it and creates another"
+        cure = "restore a backup, or restart the collector, which moves a damaged file aside"
         yield Diagnosis("wrong", f"store: cannot be read: {error.__cause__}", cure)
     except UserError as error:
         yield Diagnosis("wrong", f"store: {error}", "docs/operate/backup-upgrade.md#upgrade")
@@ -152,7 +152,7 @@ def _store(folder: Path, most: int, is_named: bool) -> Iterator[Diagnosis]:
 def _inside(connection: sqlite3.Connection) -> Iterator[Diagnosis]:
     kept = stored_times(connection)
     if kept and (ahead := kept.wall - time.time()) > _BACK_S:
-        cure = "set it (NTP); docs/operate/guarantees.md#clocks"
+        cure = "set the clock (NTP); docs/operate/guarantees.md#clocks"
         yield Diagnosis("wrong", f"clock: {ahead:.0f} s behind the last write to the store", cure)
     dead = connection.execute("SELECT count(*) FROM jobs WHERE state = 'dead'").fetchone()[0]
     if dead:
@@ -194,7 +194,7 @@ def _places(config: Config) -> Iterator[Diagnosis]:
         try:
             socket.create_connection((host, port), _TIMEOUT_S).close()
         except OSError as error:
-            cure = "start it, or correct the address; until then, results wait in the store"
+            cure = "start the server, or correct the address; until then, data for an exporter wait in the store"
             yield Diagnosis("wrong", f"{key} ({host}:{port}): {error.strerror or error}", cure)
         else:
             yield Diagnosis("ok", f"{key} ({host}:{port}) answers")

@@ -45,7 +45,7 @@ from pandaeval_lab.replay.replay import replay
 from pandaeval_lab.replay.trace_files import TraceFiles
 
 _COPIES, _JUDGED_COPIES = 200, 2
-"""Copies of each fault without, and with, a judge."""
+"""Copies of each fault: without a judge, and with a judge."""
 
 
 @run_source
@@ -55,7 +55,7 @@ def drill(
         int | None,
         option(f"Number of copies of each fault; default: {_COPIES}, or {_JUDGED_COPIES} with --judge.", "--n", min=1),
     ] = None,
-    faults: Annotated[str | None, option("Faults or families of faults, with commas; default: all.")] = None,
+    faults: Annotated[str | None, option("Faults or families of faults, separated by commas; default: all.")] = None,
     seed: Annotated[int, option("Random seed for the choice of runs and values.")] = 0,
     judge: Annotated[bool, option("Also send the copies, and their originals, to the judge.", "--judge")] = False,
     model: JudgeModel = None,
@@ -106,7 +106,7 @@ def drill(
 
 
 class JudgedScore:
-    """Scores traces with all metrics of traces and turns, also judged ones, for at most ``budget`` US dollars."""
+    """Scores traces with all metrics of traces and turns, also judged metrics, for at most ``budget`` US dollars."""
 
     def __init__(self, settings: Config, scorer: Evaluator, budget: float) -> None:
         found = scorer.settings

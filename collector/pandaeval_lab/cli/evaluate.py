@@ -47,13 +47,14 @@ if TYPE_CHECKING:
     from pandaeval_lab.replay.judge import ReplayJudge
 
 _SHOWN_GROUPS = 100
+_OUTPUT = "Write to this file; default: standard output, or in a terminal for html, pandaeval-report.html."
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluateOptions:
     files: Annotated[list[str], argument(FILES)]
     config: ConfigFile = None
-    metrics: Annotated[str | None, option("Metrics to run, separated by commas; default: all.")] = None
+    metrics: Annotated[str | None, option("Metrics to run, separated by commas; default: metrics.enabled.")] = None
     model: Annotated[
         str | None,
         option("Judge model in litellm format, such as openai/gpt-4o. Overrides judge.model and judge.models."),
@@ -67,11 +68,11 @@ class EvaluateOptions:
     format: Annotated[
         ResultFormat, option("Output format: table, JSON lines, JUnit XML or an HTML report.", "--format")
     ] = "table"
-    output: Annotated[Path | None, output_option("Write the results to this file; default: standard output.")] = None
+    output: Annotated[Path | None, output_option(_OUTPUT)] = None
 
     @property
     def names(self) -> list[str] | None:
-        """The names in ``metrics``. Raises ``UserError`` if empty, such as an unset variable."""
+        """The names in ``metrics``. Raises ``UserError`` if there is no name, such as for an unset variable."""
         if self.metrics is None:
             return None
         names = [name.strip() for name in self.metrics.split(",") if name.strip()]
@@ -90,12 +91,13 @@ def evaluate(options: EvaluateOptions) -> None:
     A session metric also runs the trace metrics that it needs, except judged metrics.
 
     The keys of --where are agent, service, environment, user, session, label, attribute=KEY=VALUE, status=error|ok and
-    time=FROM..TO (RFC 3339 or a day in UTC). A trace must match all keys. If a key is repeated, any of its values
-    matches.
+    time=FROM..TO (RFC 3339, a day in UTC, or an age such as 7d). A trace must match all keys. If a key is repeated, any
+    of its values matches.
 
-    Exit code 1: a threshold is missed, a failure is too severe (gates.*), or trials do worse than in the baseline. Exit
-    code 2: an input cannot be used. A failing case does not change the exit code, unless you set a threshold for
-    trial.trial_correct.
+    Exit code 1: a threshold is missed, a failure is too severe (gates.*), or trials do worse than in the baseline. A
+    failing case does not change the exit code, unless you set a threshold for trial.trial_correct.
+
+    Exit code 2: an input cannot be used, or the model of --model answers no question.
     """
     if code := Evaluation(options).exit_code():
         raise typer.Exit(code)
@@ -168,7 +170,7 @@ class Evaluation:
         config = judge(self._config)
         if config is None:
             return nullcontext()
-        from pandaeval_lab.replay.judge import ReplayJudge  # what asks models is a third of all modules
+        from pandaeval_lab.replay.judge import ReplayJudge  # the modules that call models are a third of all modules
 
         return ReplayJudge(files.store, scorer, config, os.environ, telemetry=self._telemetry, on_judged=on_judged)
 
@@ -206,7 +208,7 @@ class Evaluation:
         for stage in self._stages:
             gates += stage.gates(self._summary)
             parts |= stage.about()
-        # Reports are passed on: they name files without their folders.
+        # People share reports, so reports name files without their folders.
         names = [PurePath(source).name.encode("utf-8", "replace").decode() for source in self._options.files]
         about = ReportOrigin(
             sources=["standard input" if name == "-" else name for name in names],
@@ -256,7 +258,8 @@ def _tell_gate(gate: GateOutcome) -> None:
 def config_of(options: EvaluateOptions, attributes: Sequence[str] = (), has_cases: bool = False) -> Config:
     """Return the configuration with the command's options. Raises ``UserError``.
 
-    ``attributes``: to select traces. ``has_cases``: every question is asked, because cases have thresholds.
+    ``attributes``: keys that select traces. ``has_cases``: the judge answers every question: cases have
+    thresholds.
     """
     given: dict[str, object] = {"metrics.enabled": options.names, "judge.model": options.model}
     given["store.listed_attributes"] = attributes or None

@@ -16,7 +16,7 @@ from pandaeval_lab.cases.files import case_file, freeze
 from pandaeval_lab.cli.cases import kept, members, redactor
 
 _WHERE = "Filter of rows, such as failed=true,agent=NAME or time=7d..; default: all rows."
-_OF = "Kind of object in each row. Incidents are failures with the same cause."
+_OF = "Kind of object in each row. An incident is a group of failures with the same cause."
 _Config = Annotated[Path | None, config_option("Configuration file (YAML), for redact in cases.")]
 
 

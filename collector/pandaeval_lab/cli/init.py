@@ -16,7 +16,7 @@ _CASES = "cases"
 
 
 def init(
-    framework: Annotated[str | None, argument("Framework, or cases. If missing, list all.")] = None,
+    framework: Annotated[str | None, argument("Framework, or cases. If missing, list all frameworks.")] = None,
     output: Annotated[Path | None, output_option("Write to this new file, or for cases to this new folder.")] = None,
 ) -> None:
     """Print an example agent for a framework, ready to run.

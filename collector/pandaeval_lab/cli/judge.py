@@ -37,7 +37,7 @@ judge = typer.Typer(help="Test a judge model, and align it with human labels.", 
 def check(
     model: JudgeModel = None,
     config: _JudgeConfig = None,
-    attacks: Annotated[int, option("Number of attacks to try.", min=1, max=1000)] = 40,
+    attacks: Annotated[int, option("Number of attacks to try. There are 120 attacks.", min=1, max=1000)] = 40,
     format_: given.Format = "table",
 ) -> None:
     """Test a judge model on known sessions and attacks.
@@ -98,8 +98,9 @@ def align(
 ) -> None:
     """Test rulings on human labels, and keep those that help.
 
-    Half of the labels select a ruling, and the other half must confirm it. The command keeps the ruling only if the
-    interval of its gain lies above zero. The rulings file lists every tried ruling with its figures.
+    About half of the labelled runs select a ruling, and the other half must confirm it. The command adopts the ruling
+    only if the interval of its gain on the other half is above zero. The rulings file lists every tried ruling with its
+    figures.
     """
     settings = settings_of(config, model, {"judge.rulings": None if rulings is None else str(rulings)})
     named = rulings_path(settings)

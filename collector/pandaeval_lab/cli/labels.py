@@ -39,7 +39,7 @@ _RATES = Listing(
             lambda row: interval(row["rate"]["low"], row["rate"]["high"], ".3f") if row["rate"] else row["why"],
         ),
     ),
-    "no judged run has a label yet, so there is no corrected pass rate",
+    "no corrected pass rate: no judged run has a label yet (labels of next --unclear do not count)",
     "Pass rates, corrected by human labels",
 )
 
@@ -100,8 +100,8 @@ def next_(
 ) -> None:
     """Draw judged runs for people to label.
 
-    The draw is random, and prefers runs close to the judge's threshold. The command hides the judge's verdicts, so
-    that they do not influence you."""
+    The draw is random, and prefers runs close to the judge's threshold. With --unclear, the draw is not random. The
+    command hides the judge's verdicts, so that they do not influence you."""
     with opened_store(settings) as connection:
         key = metric_to_label(connection, metric, names_of(settings))
         connection.execute("BEGIN IMMEDIATE")

@@ -20,7 +20,7 @@ _METRICS = Listing(("name", "level", "kind", ("threshold", lambda row: f"{row['t
 _JUDGED = frozenset(
     {Why.NOT_SAMPLED, Why.OVER_BUDGET, Why.TIMEOUT, Why.JUDGE_FAILED, Why.INVALID_VERDICT, Why.INJECTION_SUSPECTED}
 )
-"""Why a judge is not asked, or its answer not taken. The evaluator and the judge's runner say these, not the metric."""
+"""Reasons why a judge is not called, or its answer is rejected. The judge's runner sets them, not the metric."""
 
 
 def metrics(
@@ -28,7 +28,7 @@ def metrics(
     config: MetricsConfigFile = None,
     format_: given.Format = "table",
 ) -> None:
-    """List the metrics with level, kind and threshold."""
+    """List the metrics with level, kind and default threshold."""
     resolved = config_with_trials(config)
     known = registry(resolved.metrics.modules)
     bands = load("embedded").bands

@@ -50,7 +50,7 @@ def passk(
             print_table((f"{unit}s", *SUITE_HEAD), map(suite_row, found.suite), title, out)
             rows = map(case_row, sorted(found.cases, key=lambda each: (*worst_first(each.case), each.k)))
             out.print()
-            title = f"By {unit} (Bayesian: median and 95 % interval)"
+            title = f"By {unit} (columns Bayesian: median and 95 % interval)"
             print_table((unit, *CASE_HEAD), rows, title, out)
     if found.trials.per == "conversation" and per is None:
         notice("no result names a case, so each conversation counts as one case")
@@ -65,5 +65,5 @@ def numbers(text: str) -> Sequence[int]:
     except ValueError:
         found = []
     if not found or found[0] < 1 or found[-1] > 1000:
-        raise UserError(f"--k {text}: numbers of trials, from 1 to 1000, such as 1,3,5")
+        raise UserError(f"--k {text}: write numbers of trials from 1 to 1000, such as 1,3,5")
     return found

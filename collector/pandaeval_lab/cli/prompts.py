@@ -96,7 +96,7 @@ def _of_metrics(
 def _first_session(name: str) -> list[Trace]:
     found = [trace for trace in traces_of([name]) if is_genai(trace)]
     if not found:
-        raise UserError(f"{name}: no agent trace in it")
+        raise UserError(f"{name}: the file has no agent trace; `pandaeval inspect` shows how it was read")
     session = found[0].session_id
     return [found[0], *(trace for trace in found[1:] if session is not None and trace.session_id == session)]
 
@@ -113,7 +113,7 @@ def rendered_questions(
     packed = _packed(subject if subject is None or isinstance(subject, Trace) else subject.trace)
     if subject is not None:
         asked = _Asked(packed)
-        with suppress(Exception):  # a metric may fail on placeholders; what it asked before is known
+        with suppress(Exception):  # a metric can fail on placeholders; its earlier questions are known
             asyncio.run(_finished(metric.ask(subject, asked)))
         given = asked.given
     for rubric in map(guidance.added_to, metric.rubrics):
@@ -130,7 +130,7 @@ def _subject(level: str, traces: Sequence[Trace]) -> Trace | TurnView | Conversa
 
 
 def shared(metrics: Collection[JudgedMetric], traces: Sequence[Trace]) -> Mapping[str, str]:
-    """Return the question that judges all metrics of a level in a call, for levels with at least two of them."""
+    """Return the question that judges all metrics of a level in a call, for levels with at least two judged metrics."""
     packed = _packed(redacted(traces[0]) if traces else None)
     texts: dict[str, str] = {}
     for level in ("trace", "turn"):
@@ -170,8 +170,8 @@ def _written(packed: Pack, rubric: Rubric, given: Mapping[str, Any] | None) -> s
     parts = [f"--- {message['role']} ---\n{message['content']}\n" for message in messages(packed, rubric, given)]
     again = repair("(what is wrong with the reply)")
     schema = json.dumps(response_format(rubric), ensure_ascii=False, indent=1)
-    parts.append(f"--- response_format, where the provider takes one ---\n{schema}\n")
-    parts.append(f"--- {again['role']}, once, after a reply that does not hold ---\n{again['content']}\n")
+    parts.append(f"--- response_format, if the provider supports it ---\n{schema}\n")
+    parts.append(f"--- {again['role']}, sent once, after an invalid reply ---\n{again['content']}\n")
     return "\n".join(parts)
 
 

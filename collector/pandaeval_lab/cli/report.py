@@ -27,9 +27,11 @@ from pandaeval_lab.cli._inputs import READ_LIMIT_S
 from pandaeval_lab.cli._names import stored
 from pandaeval_lab.report.page import ReportOrigin, write_report
 
+_OUTPUT = "Write to this file; default: standard output, or in a terminal pandaeval-report.html."
 _NO_TRACE = (
     "{path} has no scored agent trace yet. Send OTLP to a running `pandaeval collector` (gRPC {grpc}, HTTP {http}; "
-    "docs/start/python.md). Traces are scored a few seconds after their root span ends."
+    "docs/start/python.md). A trace is scored after its root span has ended and no span has arrived for close.quiet "
+    "(10s)."
 )
 
 
@@ -37,7 +39,7 @@ _NO_TRACE = (
 @stored
 def report(
     filters: dict[str, Any],
-    output: Annotated[Path | None, output_option("Write the report to this file; default: see above.")] = None,
+    output: Annotated[Path | None, output_option(_OUTPUT)] = None,
     *,
     settings: Config,
 ) -> None:
@@ -46,7 +48,7 @@ def report(
     The command only reads the data directory, so you can run it beside a collector. Without --output, it writes to
     standard output, or in a terminal to pandaeval-report.html. All filters must match.
 
-    Exit code 2: there are no results.
+    Exit code 2: the store has no matching traces, or cannot be read.
     """
     times = {name: datetime.fromisoformat(filters[name]) for name in TIMES if name in filters}
     folder = Path(settings.store.path)
@@ -70,7 +72,10 @@ def report(
 
 
 def origin_of(finder: Finder, settings: Config, wanted: Wanted, where: str) -> ReportOrigin:
-    """Describe the stored traces that fit ``wanted``. ``where``: filters as text. Raises ``UserError`` if none fits."""
+    """Describe the stored traces that match ``wanted``. ``where``: filters as text.
+
+    Raises ``UserError`` if no trace matches.
+    """
     total, stored = finder.count(wanted), finder.count(Wanted())
     if not total:
         raise UserError(_nothing(finder, settings, stored))
@@ -89,4 +94,4 @@ def _nothing(finder: Finder, settings: Config, stored: int) -> str:
         return _NO_TRACE.format(path=path, grpc=server.grpc, http=server.http)
     names = finder.names()
     known = "; ".join(f"{key}s: {', '.join(names[key][:10])}" for key in ("agent", "service") if names[key])
-    return f"none of the {stored:,} agent traces in {path} fits the filters ({known})"
+    return f"none of the {stored:,} agent traces in {path} matches the filters ({known})"

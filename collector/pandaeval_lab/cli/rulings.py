@@ -24,10 +24,10 @@ _RULINGS = Listing(
 
 @dataclass(frozen=True, slots=True)
 class TrialOptions:
-    text: Annotated[str, argument("The sentence that the judge follows.")]
+    text: Annotated[str, argument("The ruling, a sentence that the judge follows.")]
     question: Annotated[str, option("ID of the answered question; default: all questions.")] = ""
     agent: Annotated[str, option("Apply the ruling to this agent; default: all agents.")] = ""
-    budget: Annotated[float | None, option("Maximum US dollars; default: twice the estimate.", min=0.0)] = None
+    budget: Annotated[float | None, option("Maximum US dollars; default: twice the estimate, or 0.01.", min=0.0)] = None
     yes: Annotated[bool, option("Do not ask before judge calls or saving the ruling.", "--yes")] = False
     format_: given.Format = "table"
 

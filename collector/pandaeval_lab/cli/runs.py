@@ -126,7 +126,7 @@ def ended(api: ApiClient, run_id: str) -> Row:
                 show_progress(run["done"] + run["failed"], run["traces"])
                 time.sleep(_LOOK_S)
     except KeyboardInterrupt:
-        hint = f"continues; `pandaeval runs watch {run_id}` waits for it, `pandaeval runs cancel {run_id}` cancels it"
+        hint = f"continues: `pandaeval runs watch {run_id}` waits for it, `pandaeval runs cancel {run_id}` cancels it"
         message(f"run {run_id} {hint}")
         raise
     return dict(run)

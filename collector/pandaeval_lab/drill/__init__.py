@@ -1,4 +1,4 @@
-"""Plants known faults into good runs, and counts how many of them the metrics notice.
+"""Plants known faults into good runs, and counts the faults that metrics notice.
 
 Imports passk, replay.
 """

@@ -20,10 +20,10 @@ from pandaeval_lab.replay.trace_files import TraceFiles
 from pandaeval_otel.base.component_errors import ERRORS, FAULT
 
 _OTHERS = 200
-"""So many answers are kept, to be planted as wrong answers into runs of other sessions."""
+"""Number of good runs whose answers can be planted as wrong answers into runs of other sessions."""
 Where = Callable[[ScoredTrace], bool]
 Score = Callable[[TraceFiles, Where | None], Iterable[Result]]
-"""Scores the traces that fit a condition, of all that were read."""
+"""Scores the traces that fit a condition; without a condition, all traces."""
 OnDone = Callable[[int, int], None]
 
 
@@ -88,7 +88,7 @@ class Drill:
         for result in self._score(self._files, None):
             unit = result.unit
             if unit.level not in ("trace", "turn") or not unit.span_id:
-                continue  # a trace that was set aside has no span, and is no good run
+                continue  # a quarantined trace has no span, and is no good run
             if unit.trace_id not in self._originals:
                 session = unit.session_id or unit.trace_id
                 runs[session].append(unit.trace_id)
@@ -115,7 +115,7 @@ class Drill:
             for number, trace_id in by_session[session]:
                 subject = self._subject(trace_id, answers)
                 names = [*wanted]
-                start = number % len(names)  # each run begins with another fault, so that all come to many sessions
+                start = number % len(names)  # each run begins with another fault: each fault is in many sessions
                 for name in (*names[start:], *names[:start]):
                     copy = self._copy(name, subject, tally) if wanted[name] else None
                     if copy is not None:

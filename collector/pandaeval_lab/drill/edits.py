@@ -12,11 +12,11 @@ from pandaeval_lab.drill.raw import Change, RawTrace
 from pandaeval_otel.model import Kind, Span, ToolCall, Trace
 
 _LEAST = 12
-"""A shorter text may stand in others by chance: it is replaced only where it stands alone."""
+"""A shorter text can be part of other texts by chance, so it is replaced only if it is the whole text."""
 
 
-# Each edit has ``what``: the change in one line, for people; ``write``, which changes the spans in ``raw``, given the
-# run as it was read from them; and ``stands``: whether the changed run, read again, is as it was meant to be.
+# Each edit has ``what``: the change in a line, for people; ``write``: changes the spans in ``raw``, given the run that
+# was read from these spans; and ``is_applied``: whether the changed run, read again, has the intended change.
 @dataclass(frozen=True)
 class AnswerEdit:
     """Gives the run another final answer."""

@@ -110,7 +110,7 @@ def plant(fault: Fault, subject: Subject, rng: Random) -> Planted:
     edit.write(raw, subject.trace)
     after = raw.read()
     if after is None or not raw.touched or not edit.is_applied(subject.trace, after):
-        raise NotApplicableError("these spans cannot be rewritten so that they read as meant")
+        raise NotApplicableError("the fault cannot be written into these spans")
     return Planted(after, raw.parts(), edit.what, frozenset(raw.touched))
 
 

@@ -17,7 +17,7 @@ from pandaeval_otel.model import Trace
 from pandaeval_otel.wire.decode import value
 
 Change = Callable[[Any], Any]
-"""Returns the value to put in place of a given one, or the same object to change nothing."""
+"""Returns the replacement of a value, or the same object for no change."""
 _MOST_NESTED = 8
 
 
@@ -38,7 +38,7 @@ class RawTrace:
         return [(logs, message.SerializeToString()) for logs, message in self._parts if any(_held(logs, message))]
 
     def read(self) -> Trace | None:
-        """Return the trace as dialects read it now; ``None`` without spans."""
+        """Return the trace as dialects read it after the changes; ``None`` without spans."""
         parts = self.parts()
         return rebuilt(parts).trace if parts else None
 

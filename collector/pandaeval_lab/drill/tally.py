@@ -13,7 +13,7 @@ from pandaeval_lab.drill.fault import Fault, Planted
 from pandaeval_lab.passk.gate import p_value
 
 LEVEL = 0.05
-"""How often all comparisons with an earlier drill together may report a drop where nothing has changed."""
+"""Probability that any comparison with an earlier drill reports a drop by chance."""
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class FaultTally:
         """Count the results for an original and its copy. A metric that fails the original detects no fault."""
         failing = {result.metric for result in before if result.success is False}
         noticed: dict[str, bool] = {}
-        """The metrics that fail it, each with whether it blames a span that the fault touched."""
+        """The metrics that fail the copy, and whether each metric blames a span that the fault touched."""
         for result in after:
             if result.success is False and result.metric not in failing:
                 named = {*getattr(result.finding, "span_ids", ()), result.unit.span_id}

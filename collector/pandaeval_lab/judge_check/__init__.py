@@ -1,4 +1,4 @@
-"""Tests a model as a judge: runs with known verdicts, reworded and reordered copies, and prompt injections.
+"""Tests a model as a judge: runs with known verdicts, padded and reordered copies, and prompt injections.
 
 Imports labels, replay.
 """

@@ -18,13 +18,13 @@ from pandaeval_collector.scoring.registry import registry
 from pandaeval_lab.judge_check.questions import CORRECTNESS, METRIC, SESSION, CheckItem
 
 _QUESTION, _ANSWER, _OF_SESSION = 600, 150, 3
-"""Tokens of a question with its criteria, and of an answer, for the estimate: rather too many; about a session it is so
-many times as much."""
+"""Tokens of a question with its criteria, and of an answer, for a high estimate; and the factor for a question about a
+session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply. ``value``: score 0..1. ``why``: why it is missing. ``failed``: error of the call."""
+    """A reply. ``value``: score 0..1. ``why``: why the score is missing. ``failed``: error of the call."""
 
     item: CheckItem
     value: float | None = None
@@ -59,7 +59,7 @@ class CheckRun:
     async def run(self, items: Sequence[CheckItem]) -> None:
         """Send all questions, the first alone.
 
-        Raises ``CallFailedError`` if it fails or access is denied. Stops when the daily budget is used.
+        Raises ``CallFailedError`` if the first question fails or access is denied. Stops if the daily budget is used.
         """
         tasks: list[asyncio.Task[None]] = []
         try:

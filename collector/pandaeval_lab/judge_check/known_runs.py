@@ -18,7 +18,7 @@ from pandaeval_otel.normal.trace import is_genai
 
 Band = tuple[float, float]
 DONE: Band = (0.75, 1.0)
-"""Accomplished, on the whole at least."""
+"""The task is completed, at least in the main parts."""
 NOT_DONE: Band = (0.0, 0.49)
 """The most important parts are missing, or the session was handled wrongly."""
 HANDLED: Band = (0.51, 1.0)

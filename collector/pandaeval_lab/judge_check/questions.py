@@ -23,9 +23,9 @@ from pandaeval_lab.judge_check.known_runs import (
 from pandaeval_otel.model import Trace
 
 METRIC, CORRECTNESS = "trace.task_completion", "session.correctness"
-"""The checked metrics of runs and of sessions. All judged metrics share their fences, checks and parsing of replies."""
+"""The checked metrics of runs and of sessions. All judged metrics use the same fences, checks and parser."""
 _ROUNDS = (1, 2, 3)
-"""Each unchanged run is judged so often."""
+"""The rounds in which each unchanged run is judged."""
 PLAIN, POSITION, VERBOSITY, INJECTION, SESSION = "plain", "position", "verbosity", "injection", "session"
 
 

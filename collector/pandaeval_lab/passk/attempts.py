@@ -18,9 +18,9 @@ from pandaeval_collector.base.errors import UserError
 TRIAL_CORRECT = "trial.trial_correct"
 Per = Literal["case", "conversation"]
 _STEPS = ("trace", "turn")
-"""Levels of results that are about a step of a conversation."""
+"""Levels of results about a step of a conversation."""
 Trial = tuple[str, str]
-"""The trial's name, and the session or trace that it is."""
+"""Name of the trial, and its session or trace."""
 _READ = ("metric", "level", "outcome", "success", "session_id", "trace_id", "span_id", "agent", "revision")
 _ABOUT = ("case", "trial", "case_kind", "k")
 
@@ -78,7 +78,7 @@ def trials(results: Iterable[Mapping[str, Any]], metric: str | None = None, per:
     """
     standing = _standing(results)
     if not standing:
-        raise UserError("there are no results in the input")
+        raise UserError("the input contains no results; `pandaeval evaluate --format json` writes them")
     steps = [each for each in standing if each["level"] in _STEPS]
     if per == "conversation" and not steps:
         raise UserError("no result is about a step of a conversation (level trace or turn)")
@@ -126,8 +126,8 @@ def _chosen(asked: str | None, there: set[str]) -> str:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise UserError(f"{asked} could be {' or '.join(fitting)}: write the level too")
-    raise UserError(f"no result of {asked} that could be a trial in the input; there are {', '.join(sorted(there))}")
+        raise UserError(f"{asked} can be {' or '.join(fitting)}: also write the level")
+    raise UserError(f"the input has no result of {asked} that can be a trial; it has {', '.join(sorted(there))}")
 
 
 def _case(result: Mapping[str, Any]) -> tuple[str, str, str] | None:

@@ -25,9 +25,9 @@ from pandaeval_collector.show.view.texts import NO_VALUE, estimate, number
 from pandaeval_lab.passk.attempts import CaseOutcomes, CaseTrials, trials
 
 KS = (1, 3, 5)
-"""Numbers of trials for pass@k and pass^k, unless a command gets others."""
+"""Default numbers of trials for pass@k and pass^k."""
 FEW = 30
-"""Below so many conversations a rate without its interval misleads."""
+"""Below this number of conversations, a rate without its interval is misleading."""
 SUITE_HEAD = ("k", "pass@k", "pass^k", "assessment")
 CASE_HEAD = (
     *("trials", "passed", "undetermined", "k"),
@@ -83,9 +83,9 @@ class Figures:
         for each in self.suite:
             if each.at.cases < each.at.of:
                 less = each.at.of - each.at.cases
-                yield f"k = {each.k}: {less} of {each.at.of} cases have fewer trials and are not in the mean"
+                yield f"k = {each.k}: {less} of {each.at.of} cases have fewer determined trials and are not in the mean"
         if self.trials.per == "conversation" and len(cases) < FEW:
-            yield f"{len(cases)} conversations are fewer than {FEW}: a rate misleads, look at the intervals"
+            yield f"{len(cases)} conversations are fewer than {FEW}, so use the intervals, not the rates"
         agents = sorted({agent for case in cases for agent in case.agents} - {""})
         if len(agents) > 1:
             yield f"trials of {len(agents)} agents are counted together: {', '.join(agents[:5])}"
@@ -193,7 +193,7 @@ def task_results(found: Figures) -> Iterator[Result]:
                 about |= {metric: value, f"{metric}_ci_low": bayesian.ci_low, f"{metric}_ci_high": bayesian.ci_high}
             finding: Finding
             if value is None:
-                why = f"{made}; k = {each.k} takes as many determined trials"
+                why = f"{made}; k = {each.k} needs {each.k} determined trials"
                 finding = Unscored(Why.INSUFFICIENT_EVIDENCE, why, about)
             else:
                 finding = Score(min(1.0, max(0.0, value)), made, about, label=each.label)
@@ -258,7 +258,7 @@ def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, str]
     """Return the 95 % interval of the mean of cases' shares (0..1, at least one), and its method."""
     mean = min(1.0, max(0.0, math.fsum(values) / len(values)))
     shares = np.asarray(values, dtype=np.float64)
-    if len(values) < ENOUGH_CASES or np.ptp(shares) == 0.0:  # no draw differs from another, and that is no certainty
+    if len(values) < ENOUGH_CASES or np.ptp(shares) == 0.0:  # all bootstrap draws are equal, which is no certainty
         return *wilson(mean, len(values), normal_quantile()), "wilson"
     drawn = means(shares, np.ones(len(shares)), seed)
     low, high = np.quantile(drawn, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
@@ -274,7 +274,7 @@ def bounds(n: int, c: int, undetermined: int, k: int) -> tuple[Bounds, Bounds]:
 
 @dataclass(frozen=True, slots=True)
 class PromotableCase:
-    """A capability case. ``steady``: its trials show the wanted rate."""
+    """A capability case. ``steady``: its interval of pass^k is high enough."""
 
     case: CaseOutcomes
     power: PassEstimate
@@ -294,11 +294,11 @@ class PromotableCase:
 
 
 def promotable(found: CaseTrials, k: int, least: float) -> list[PromotableCase]:
-    """Return all capability cases, first those with a rate of at least ``least`` for ``k`` trials in a row."""
+    """Return all capability cases. Steady cases come first: the interval of pass^k is at or above ``least``."""
     candidates = []
     for case in found.cases:
         if case.kind == CAPABILITY:
-            n = len(case.trials)  # undetermined ones count as failed: what could not be graded promotes nothing
+            n = len(case.trials)  # undetermined trials count as failed, so they cannot promote a case
             power = pass_pow_k(n, case.c, k, "bayesian")
             candidates.append(PromotableCase(case, power, (power.ci_low or 0.0) >= least))
     return sorted(candidates, key=lambda each: (not each.steady, -(each.power.ci_low or 0.0)))

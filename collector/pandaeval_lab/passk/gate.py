@@ -23,9 +23,9 @@ LEVEL = 0.05
 BROKEN_SHARE = 0.2
 """The share of the level for regression cases that break; the rest is for the drop."""
 FEWEST = 3
-"""A case can only break with at least so many trials in the baseline."""
+"""Minimum number of baseline trials with which a case can break."""
 _SHOWN = 5
-_BROKE = "passed every trial of the baseline and fails every one now"
+_BROKE = "passed every trial of the baseline, but fails every trial now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class GateVerdict:
     @property
     def text(self) -> str:
         if self.drop is None:
-            return "no case has a determined trial in both"
+            return "no case has a determined trial both now and in the baseline"
         found = self.drop.difference
         between = f" (95 % interval {found.low:+.3f} to {found.high:+.3f})" if found.low is not None else ""
         informed = f"{self.drop.informative} of {found.n} cases had both successes and failures"
@@ -124,7 +124,7 @@ def _failures(verdict: GateVerdict, rules: Rules, cases: int) -> Iterator[str]:
         yield f"{_BROKE}: {first_of(verdict.broken)}"
     found = verdict.drop
     if found is None:
-        yield "nothing can be compared: no case has a determined trial in both"
+        yield "no comparison: no case has a determined trial both now and in the baseline"
         return
     mean = found.difference.mean
     level = rules.level * verdict.share
@@ -151,7 +151,7 @@ def first_of(names: Sequence[str]) -> str:
 # The test is exact and takes the cases as they are: if nothing changed, a case's trials of both times are drawn from
 # the same urn, so that how many of its successes fall on the trials of now is hypergeometric; their sum over the cases
 # is the statistic (the exact test of Mantel and Haenszel 1959 for 2 x 2 tables in strata; of one trial per case and
-# time it is McNemar's, 1947). Cases that always succeed, or never, say nothing; no case's own rate needs to be known.
+# time it is McNemar's, 1947). Cases that always or never succeed add no information. The rate of a case is not needed.
 #
 # Counts are few and whole, so an exact p-value is too large on average. Half of the probability of what was observed is
 # left out of it (the mid-p of Lancaster 1961), which brings the share of false alarms to its level.

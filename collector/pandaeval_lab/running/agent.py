@@ -26,7 +26,7 @@ class MadeCall:
 
 @dataclass(slots=True)
 class TurnLog:
-    """What the runner knows of a turn. ``status``: of the last HTTP response."""
+    """The runner's record of a turn. ``status``: of the last HTTP response."""
 
     calls: list[MadeCall] = field(default_factory=list)
     status: int | None = None
@@ -49,6 +49,6 @@ class RunContext:
 
 
 SendMessage = Callable[[str, RunContext], Awaitable[str]]
-"""Puts a message to the agent and returns its answer. Raises :class:`AgentError`."""
+"""Sends a message to the agent and returns its answer. Raises :class:`AgentError`."""
 Agent = Callable[[], SendMessage]
-"""Begins a conversation. Raises the error of the constructor of the user's class."""
+"""Begins a conversation. Raises the error of the constructor if the agent is a class."""

@@ -1,4 +1,4 @@
-"""Waits for the spans of a run. For agents that send no spans, sends the messages and the calls that are known."""
+"""Waits for the spans of a run. If an agent sends no spans, sends its messages and known calls."""
 
 from __future__ import annotations
 
@@ -72,15 +72,15 @@ class Arrivals:
         without = [*silent, *declared]
         if not without:
             return
-        cure = "instrument it (docs/start/python.md); its module sets the global TracerProvider when it is loaded"
+        cure = "instrument it (docs/start/python.md), and set the global TracerProvider when its module is loaded"
         if any(self._agents[each.agent].is_remote for each in silent):
             addresses = f"{self._receiver.grpc} (gRPC) or http://{self._receiver.http}"
-            cure = f"have it send OTLP to {addresses}, within the trace of traceparent"
+            cure = f"have it send OTLP to {addresses}, in the trace of the header traceparent"
         problem = f"no spans of the agent arrived for {len(without)} of {many(len(self._good), 'attempt')}"
         if len(without) == len(self._good) and not any(reads_answers(each.case) for each in without):
             raise UserError(f"{problem}: {cure}")
         if silent:
-            known = "graders of the answer run, graders of tool calls have no score"
+            known = "graders of answers run, but graders of tool calls have no score"
             notice(f"{problem}: {known}. To change this, {cure}")
 
 

@@ -28,7 +28,7 @@ from pandaeval_otel.base import semconv
 
 _MESSAGES_ONLY = "The record has the messages only. Tool calls of the agent are not recorded."
 _MOST_ANSWER, _MOST_ERROR = 4 << 20, 2000
-"""Characters of an answer and of an error."""
+"""Maximum characters of an answer and of an error."""
 
 
 class Tracing:
@@ -147,7 +147,10 @@ class ScriptedUser:
 
 
 def messages_of(case: Case) -> tuple[str, ...]:
-    """Return a case's user messages: each interaction's ``input``, else the recorded messages, else the task."""
+    """Return a case's user messages: the ``input`` of all interactions, else the recorded messages, else the task.
+
+    Inputs count only if every interaction has an input.
+    """
     inputs = tuple(each.input for each in case.interactions if each.input)
     if inputs and len(inputs) == len(case.interactions):
         return inputs
@@ -218,7 +221,7 @@ async def unless_interrupted(work: Awaitable[object]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CaseAttempts:
-    """Makes ``room`` attempts at a time, on an event loop.
+    """Makes up to ``room`` attempts at a time, on an event loop.
 
     ``begin``: begins a conversation with the agent. ``turn_s``, ``case_s``: time limits in seconds; ``simulator``:
     plays users.

@@ -21,7 +21,7 @@ from pandaeval_lab.running.tool_loop import Message, ToolRounds
 
 _COMPLETIONS = "/chat/completions"
 MOST_BYTES = 4 << 20
-"""The longest response."""
+"""Maximum size of a response."""
 _ABOUT = ("session", "case", "trial", "turn", "inputs")
 
 
@@ -29,8 +29,8 @@ def http_agent(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) ->
     """Return an agent that gets a POST per turn, with ``traceparent`` and ``baggage``, while ``held`` is open.
 
     An address ending in ``/chat/completions`` gets OpenAI's request, with the fields of ``body``. Without ``body``,
-    others get ``{"message", "messages", "session", "case", "trial", "turn", "inputs"}``. The reply is ``{"answer":
-    text}`` or OpenAI's, or asks for tools (``tool_calls``).
+    another address gets ``{"message", "messages", "session", "case", "trial", "turn", "inputs"}``. The reply is
+    ``{"answer": text}`` or an OpenAI chat completion, or requests tool calls (``tool_calls``).
     """
     url = entry.url or ""
     # A proxy for the internet cannot reach an agent on this machine. The caller has a time limit.
@@ -62,7 +62,7 @@ async def _posted(client: httpx.AsyncClient, url: str, body: Any, entry: AgentEn
         async with client.stream("POST", url, json=body, headers={**headers, **entry.headers}) as response:
             context.log.status = response.status_code
             response_body = await _body(response, place)
-    except httpx.LocalProtocolError:  # the text of the error contains the value
+    except httpx.LocalProtocolError:  # the error's text contains the value of the header
         raise AgentError(f"{place}: a header has a character that HTTP does not allow") from None
     except httpx.HTTPError as error:
         raise AgentError(f"{place} cannot be reached: {type(error).__name__}: {error}") from error
@@ -71,8 +71,8 @@ async def _posted(client: httpx.AsyncClient, url: str, body: Any, entry: AgentEn
         if reply.text is not None or reply.calls:
             return reply
     shown = f"{place} answered {response.status_code}: {excerpt(response_body, 200)}"
-    cure = f"the answer under {entry.answer}" if entry.answer else '{"answer": text}, or as OpenAI chat completions do'
-    raise AgentError(f"{shown}; answer {cure}")
+    cure = f"a text at {entry.answer}" if entry.answer else '{"answer": text}, or an OpenAI chat completion'
+    raise AgentError(f"{shown}; return JSON with {cure}")
 
 
 async def _body(response: httpx.Response, place: str) -> str:

@@ -22,7 +22,7 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 def entry_of(name: str, suite: Suite) -> AgentEntry:
-    """Return the agent of this name in the case file, else the agent at this address or of this function.
+    """Return the agent of this name in the case file, else the agent with this address or function.
 
     Raises ``UserError`` for a missing variable and an invalid value.
     """

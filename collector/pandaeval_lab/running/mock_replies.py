@@ -21,13 +21,13 @@ _NO_TOOL = "no mock matches, and the runner has no tool of this name; add a resu
 
 class MockReplies:
     def __init__(self, cases: Sequence[Case], default: str = "") -> None:
-        """``default``: id of the case if baggage names none."""
+        """``default``: ID of the case if baggage names no case."""
         self._cases, self._default = {bounded(case.id): case for case in cases}, default
         self._attempts: dict[tuple[str, str], Mocks] = {}
         self._lock = threading.Lock()
 
     async def answer(self, tool: str, given: Mapping[str, Any]) -> MockAnswer:
-        """Answer a call of a tool that is only mocked, after its delay."""
+        """Answer a call of a tool that has only mocks, after the delay of the mock."""
         reply = await asyncio.to_thread(self.reply, tool, given)
         if reply.kind == "passed":
             reply = MockAnswer("refused", error=f"{tool}: {_NO_TOOL}")
@@ -38,8 +38,8 @@ class MockReplies:
         named = bounded(str(baggage.get_baggage(semconv.PANDAEVAL_CASE_ID) or self._default))
         case, attempt = self._cases.get(named), (named, str(baggage.get_baggage(semconv.PANDAEVAL_SESSION_ID)))
         if case is None:
-            cure = "pass OpenTelemetry's context on to where tools are called (threads, baggage of requests)"
-            why = f"there is no case {named}" if named else f"it is not known of which case the call is: {cure}"
+            cure = "propagate OpenTelemetry's context to the tool call (threads, baggage of requests)"
+            why = f"there is no case {named}" if named else f"the case of the call is unknown: {cure}"
             reply = MockAnswer("refused", error=f"{tool}: {why}")
         elif not case.is_mocked:
             return MockAnswer("passed")

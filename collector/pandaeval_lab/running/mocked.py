@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SUITE = "PANDAEVAL_MOCKS"
 _INJECTED = re.compile(r"\b(Injected\w*|RunnableConfig|ToolRuntime|RunContext\w*|ToolContext)\b")
-"""Names in the annotation of a parameter that the framework fills, and that the model does not see."""
+"""Type names that mark a parameter which the framework fills, and which the model does not see."""
 Tool = TypeVar("Tool", bound=Callable[..., Any])
 
 

@@ -21,7 +21,7 @@ from pandaeval_lab.cases.trial import SIMULATED
 from pandaeval_otel.base import semconv
 
 VERSION = "2"
-"""Of the prompt; changes with every word."""
+"""Version of the prompt. It changes with every word."""
 RULES = """\
 You play a user who writes to an assistant. You are not the assistant, and you never do the assistant's work.
 
@@ -111,7 +111,7 @@ class SimulatedUser:
             elif not message:
                 state, message = await self._reply()
             if state == "going_on" and _times(message, self._said) + 1 >= _SAME:
-                state = "given_up"  # the agent goes round in circles, and the user with it
+                state = "given_up"  # the agent repeats itself, so the user repeats itself too
                 if _times(self._heard[-1], self._heard) + 1 < _SAME:
                     raise ValueError(f"it sent the same message {_SAME} times, in reply to different answers")
         except (CallFailedError, OverBudgetError, ValueError) as error:

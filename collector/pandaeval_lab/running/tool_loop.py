@@ -11,7 +11,7 @@ from pandaeval_lab.running.agent_replies import AgentReply, RequestedCall, conte
 from pandaeval_lab.running.mock_replies import MockReplies
 
 MOST_ROUNDS = 20
-"""Maximum replies of a turn that call tools."""
+"""Maximum number of replies in a turn that request tool calls."""
 Message = Mapping[str, Any]
 Ask = Callable[[str, Sequence[Message], RunContext], Awaitable[AgentReply]]
 

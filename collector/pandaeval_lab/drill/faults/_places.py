@@ -25,8 +25,8 @@ IDENTIFIER = re.compile(
     r"(?<![\w.$€£%&/=+-])(?=#?(?:[_-]?[A-Za-z0-9]){5})(?=[\w#-]{0,80}\d)(?=[\w#-]{0,80}[A-Za-z#_])"
     rf"(?!(?:{_IDIOM})(?![\w-]))#?[A-Za-z0-9]++(?:[_-][A-Za-z0-9]++)*\b(?![.:/]\d)"
 )
-"""Codes of five signs and more with a digit; pieces of addresses (%20Diego), idioms (7-Day, 1950s, 200x100, SHA-256)
-and words with a number (base64) name nothing of a case."""
+"""Codes of at least five characters with a digit. Not parts of addresses (%20Diego), idioms (7-Day, 1950s, 200x100,
+SHA-256) and words with a number (base64): they identify no object."""
 AMOUNT = re.compile(r"(?<=[$€£])\d{1,3}(?:,\d{3})*(?:\.\d\d)?\b|(?<=[$€£])\d+(?:\.\d\d)?\b")
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 DATE = re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:{_MONTHS}) \d{{1,2}}\b(?!:)")
@@ -50,7 +50,7 @@ def last_change(subject: Subject) -> int:
     if not is_change or calls[-1].error:
         raise NotApplicableError("the run's last call changes nothing")
     if not _DONE.search(subject.answer):
-        raise NotApplicableError("the answer does not say that something was done")
+        raise NotApplicableError("the answer does not report a completed action")
     return len(calls) - 1
 
 

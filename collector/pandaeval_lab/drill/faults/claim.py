@@ -16,7 +16,7 @@ _ERRORS = (
 
 
 def false_success(subject: Subject, rng: Random) -> ToolResultEdit:
-    """The last change failed, and the answer says that it was done."""
+    """The last change failed, but the answer reports success."""
     index, result = last_change(subject), rng.choice(_ERRORS)
     return ToolResultEdit(index, result, f"{subject.trace.tool_calls[index].name} failed: {result}", failed=True)
 

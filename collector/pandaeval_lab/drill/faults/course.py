@@ -1,4 +1,4 @@
-"""Faults of the family ``course``: the run goes wrong as a whole."""
+"""Faults of the family ``course``: the run as a whole fails."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def exact_loop(subject: Subject, rng: Random) -> CustomEdit:
 
 
 def half_answer(subject: Subject, rng: Random) -> AnswerEdit:
-    """The answer breaks off in the middle."""
+    """The answer ends in the middle."""
     words = subject.answer.split(" ")
     if len(words) < 8:
         raise NotApplicableError("the answer is too short to break off")
@@ -62,7 +62,7 @@ def half_answer(subject: Subject, rng: Random) -> AnswerEdit:
 
 
 def other_answer(subject: Subject, rng: Random) -> AnswerEdit:
-    """The answer is that of a run of another session."""
+    """The answer is the answer of a run in another session."""
     others = [each for each in subject.others if each.strip() and each.strip() != subject.answer.strip()]
     if not others:
         raise NotApplicableError("no other session has an answer")

@@ -1,4 +1,4 @@
-"""Faults of the family ``value``: a value of the answer is made up."""
+"""Faults of the family ``value``: a value in the answer is fabricated."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def other_address(old: str, rng: Random) -> str:
 
 FAULTS = {
     "invented_amount": Fault(
-        "value", "The answer names an amount of money that appears nowhere.", replaced(AMOUNT, "amount", other_amount)
+        "value", "The answer has an amount of money that the session lacks.", replaced(AMOUNT, "amount", other_amount)
     ),
     "invented_date": Fault(
-        "value", "The answer names a date that appears nowhere.", replaced(DATE, "date", other_date)
+        "value", "The answer has a date that the session lacks.", replaced(DATE, "date", other_date)
     ),
     "invented_identifier": Fault(
-        "value", "The answer names an identifier that appears nowhere.", replaced(IDENTIFIER, "identifier", scrambled)
+        "value", "The answer has an identifier that the session lacks.", replaced(IDENTIFIER, "identifier", scrambled)
     ),
     "invented_url": Fault(
-        "value", "The answer names a web or mail address that appears nowhere.", replaced(URL, "address", other_address)
+        "value", "The answer has a web or mail address that the session lacks.", replaced(URL, "address", other_address)
     ),
 }
