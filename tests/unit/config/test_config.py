@@ -242,9 +242,7 @@ def test_a_conflict_is_reported_at_the_value_that_was_set(tmp_path: Path) -> Non
 
 def test_a_missing_file_or_a_directory_is_an_error(tmp_path: Path) -> None:
     missing = tmp_path / "missing.yaml"
-    assert _problems(missing, {}) == [
-        f"{missing}: no such file; `pandaeval config schema --example` prints an example"
-    ]
+    assert _problems(missing, {}) == [f"{missing}: no such file; `pandaeval config schema --example` prints an example"]
     assert _problems(tmp_path, {}) == [f"{tmp_path}: is a directory, not a file"]
 
 
