@@ -60,7 +60,8 @@ helm upgrade pandaeval deploy/helm/pandaeval --namespace pandaeval --reset-then-
 - **Configuration.** Before the upgrade, write `config` from `helm get values pandaeval --namespace pandaeval` to a
   file, and run `pandaeval config check FILE` with the new version. A collector with a removed key does not start.
 - **Order.** Kubernetes replaces one collector at a time, the highest number first, and waits until it is ready. If a
-  new collector does not start, the other collectors keep the old version. Senders retry while a collector restarts.
+  new collector does not start, the collectors with lower numbers keep the old version. Senders retry while a collector
+  restarts.
 - **Volumes.** Each collector keeps its volume. If you change `persistence.enabled`, `persistence.size` or
   `persistence.storageClass`, the upgrade fails, because Kubernetes does not change these fields of a StatefulSet. First
   delete the StatefulSet without its pods and volumes:
@@ -72,8 +73,8 @@ helm upgrade pandaeval deploy/helm/pandaeval --namespace pandaeval --reset-then-
   unsent results, raise `replicas` again. To delete a volume, run `kubectl -n pandaeval delete pvc
   data-pandaeval-NUMBER`.
 
-Version 0.2 does not open a store of version 0.1. [Export the spans](../../../docs/operate/upgrade.md) that you need,
-then stop the collectors, delete their volumes and upgrade:
+Version 0.2 does not open a store of version 0.1. Let the collectors [finish their work, and export the
+spans](../../../docs/operate/upgrade.md) that you need. Then stop the collectors, delete their volumes and upgrade:
 
 ```
 kubectl -n pandaeval scale statefulset pandaeval --replicas=0

@@ -42,7 +42,6 @@ command, the error names its replacement. The [changelog](../../CHANGELOG.md) li
 - `session.coherence_signal`: write `sure` or `raw` instead of `calibrated`.
 - `store.on_shutdown`: write `persist` or `decide` instead of `forward`.
 - `judge.parameters` applies to all models: remove the names of models.
-- `metrics.thresholds`: for turns, write the full name, such as `turn.coherence`.
 - `kafka.topic` and `exporters.kafka.topic` have no default. To use Kafka, set these keys.
 - `embedding.model`: write `embedded` or `multilingual` instead of `onnx-minilm` or `model2vec:NAME`, whose extras are
   gone.
