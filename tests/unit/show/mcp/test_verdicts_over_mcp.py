@@ -25,7 +25,7 @@ def test_session_verdicts_are_preferred_to_run_verdicts() -> None:
 
 def test_unclear_verdicts_are_counted_separately() -> None:
     rates = [rate("correctness", 56, 14, unclear=20)]
-    assert handled_line(rates) == "56 sessions were handled correctly: 80 % of 70 decided, 20 unclear (69% to 88%)"
+    assert handled_line(rates) == "56 sessions were handled correctly: 80 % of 70 decided (69% to 88%), 20 unclear"
     rates.append(rate("correctness", 56, 14, agent="desk", unclear=20))
     assert rate_lines(rates) == ['session.correctness of agent "desk": 80 % of 70 decided, 20 unclear (14 failed)']
 
