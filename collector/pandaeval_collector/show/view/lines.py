@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from pandaeval_collector.show.view.results import ResultView, failing, is_inline, spelled_out, undecided
-from pandaeval_collector.show.view.texts import NO_VALUE, many, moment, redacted_line
+from pandaeval_collector.show.view.texts import NO_VALUE, many, moment, redacted_line, units
 
 Row = Mapping[str, Any]
 _FAILED = "the run failed: "
@@ -15,7 +15,7 @@ _FAILED = "the run failed: "
 
 
 def incident_line(row: Row) -> str:
-    """Return a line on an incident: severity, label, runs, times and state."""
+    """Return a line on an incident: severity, label, number, times and state."""
     labels = dict.fromkeys([row["label"], *(label for _, label in row["also"])])
     what = redacted_line(" and ".join(label.replace("_", " ") for label in labels), 120)
     agents = ", ".join(f'"{redacted_line(agent, 80)}"' for agent in row["agents"])
@@ -25,7 +25,7 @@ def incident_line(row: Row) -> str:
         notes.append(f"note: {redacted_line(triage['note'], 200)}")
     back = "" if triage["back_at"] is None else f"came back {moment(triage['back_at'])} after it was resolved"
     state = ", ".join(filter(None, (back or triage["state"], "; ".join(notes))))
-    times = f"{many(row['runs'], 'run')}, {moment(row['first_at'])} to {moment(row['last_at'])}"
+    times = f"{units(row)}, {moment(row['first_at'])} to {moment(row['last_at'])}"
     about = f"{state}; {times}, agent {agents}, incident {row['id']}"
     line = f"{row['severity']} {what} ({about}): {redacted_line(row['reason'], 160)}"
     if row["trace_id"]:

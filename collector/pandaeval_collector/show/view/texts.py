@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,6 +36,11 @@ def hidden(text: str) -> str:
 def many(count: int, what: str) -> str:
     """Return a count with its noun, as ``1,204 traces``."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def units(incident: Mapping[str, Any]) -> str:
+    """Return the number of an incident's runs, or of its sessions."""
+    return many(incident["runs"], "session" if incident["metric"].startswith("session.") else "run")
 
 
 def moment(milliseconds: float) -> str:
