@@ -412,7 +412,7 @@ def test_unclear_and_disputed_verdicts_are_counted_separately_and_can_be_filtere
     report(traces, results).save(tmp_path)
     page.open(tmp_path / "report.html")
     decided = "50 % of 2 decided, 2 unclear, 1 disputed"
-    assert page.text("h1") == f"1 run was handled correctly: {decided} (9% to 91%)"
+    assert page.text("h1") == "1 run was handled correctly: 50 % of 2 decided (9% to 91%), 2 unclear, 1 disputed"
     assert "Correctness\n1 of 2" in page.text(".cards .card")
     assert decided in page.text("figure")
     for label, count in (("unclear", 2), ("disputed", 1)):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.filters import in_place_of
-from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.base.untrusted.printable import one_printable_line, shown_address
 from pandaeval_collector.cli._options import option
 from pandaeval_collector.show.api.client import AsyncApiClient
 from pandaeval_collector.store.connection import FILE_NAME
@@ -98,5 +98,7 @@ def data_directory(url: str = "") -> Path:
     with over_http(url) as api:
         data = api.get("/overview")["data"]
     if data is None or not (Path(data) / FILE_NAME).is_file():
-        raise UserError(f"--url {url}: its data directory {one_printable_line(str(data))} is not on this machine")
+        raise UserError(
+            f"--url {shown_address(url)}: its data directory {one_printable_line(str(data))} is not on this machine"
+        )
     return Path(data)

@@ -24,7 +24,7 @@ from pandaeval_collector.show.view.lines import (
     step_lines,
     trace_lines,
 )
-from pandaeval_collector.show.view.texts import NO_VALUE, moment, redacted_line
+from pandaeval_collector.show.view.texts import NO_VALUE, moment, redacted_line, units
 from pandaeval_collector.store.triage import Standing, State
 
 _Most = Annotated[int, option("Maximum number of rows.", min=1)]
@@ -65,7 +65,7 @@ INCIDENTS = Listing(
     (
         *("id", "severity"),
         ("state", lambda row: row["triage"]["state"]),
-        "runs",
+        ("count", units),
         ("last", lambda row: moment(row["last_at"])),
         ("agent", lambda row: ", ".join(row["agents"])),
         ("cause", lambda row: redacted_line(f"{row['label'].replace('_', ' ')}: {row['reason']}", 2 * reason_room())),

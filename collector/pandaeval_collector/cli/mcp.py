@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from pandaeval_collector.base.untrusted.printable import shown_address
 from pandaeval_collector.cli._run_place import URL, StoreOption, Url
 from pandaeval_collector.show.api.app import read_only_app
 from pandaeval_collector.show.api.client import AsyncApiClient
@@ -14,7 +15,7 @@ def mcp(url: Url = URL, store: StoreOption = None) -> None:
 
     See docs/guides/coding-agents.md."""
     if store is None:
-        asyncio.run(_serve(AsyncApiClient.over_http(url), url))
+        asyncio.run(_serve(AsyncApiClient.over_http(url), shown_address(url)))
         return
     with read_only_app(store) as api:
         asyncio.run(_serve(AsyncApiClient.within(api), None))

@@ -21,7 +21,7 @@ from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
 from pandaeval_collector.show.api.incidents import IncidentReads
 from pandaeval_collector.show.api.read_threads import Reads
 from pandaeval_collector.show.report.incidents import Incident, IncidentRow
-from pandaeval_collector.show.view.texts import many, moment, redacted_line
+from pandaeval_collector.show.view.texts import many, moment, redacted_line, units
 from pandaeval_collector.store import StoreAccess
 from pandaeval_collector.store.listed import Wanted
 from pandaeval_collector.store.triage import POSTED, SETTLED, Triage
@@ -209,7 +209,7 @@ def _slack_line(row: Mapping[str, Any]) -> str:
     link = f"<{row['url']}|{name}>" if row["url"] else name
     agents = _escaped(", ".join(row["agents"]))
     begin = f"*{row['event'].capitalize()}* incident, {row['severity']}: {link}"
-    return f"{begin} of {agents or 'an agent without a name'} ({many(row['runs'], 'run')}): {_escaped(row['reason'])}"
+    return f"{begin} of {agents or 'an agent without a name'} ({units(row)}): {_escaped(row['reason'])}"
 
 
 def _escaped(text: str) -> str:

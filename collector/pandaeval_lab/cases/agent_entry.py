@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from pydantic import model_validator
 
+from pandaeval_collector.base.untrusted.printable import shown_address
 from pandaeval_lab.cases.fields import CasePart, Name
 
 
@@ -42,8 +42,8 @@ class AgentEntry(CasePart):
 
     @property
     def place(self) -> str:
-        """The address without user, password and query, for messages. The address can be invalid."""
-        return re.sub(r"^(\w+://)[^/?#]*@", r"\1", self.url or "").partition("?")[0]
+        """The address, for messages."""
+        return shown_address(self.url or "")
 
     @property
     def is_remote(self) -> bool:

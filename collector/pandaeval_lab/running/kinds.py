@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pandaeval_collector.base.errors import UserError
+from pandaeval_collector.base.untrusted.printable import shown_address
 from pandaeval_lab.cases.agent_entry import AgentEntry
 from pandaeval_lab.cases.files import sentence
 from pandaeval_lab.cases.model import Suite
@@ -26,13 +27,14 @@ def entry_of(name: str, suite: Suite) -> AgentEntry:
 
     Raises ``UserError`` for a missing variable and an invalid value.
     """
+    place = f"agent {shown_address(name)}"
     try:
         entry = suite.agents.get(name) or AgentEntry.model_validate(name)
-        given = _with_variables(entry.model_dump(exclude_defaults=True), f"agent {name}")
+        given = _with_variables(entry.model_dump(exclude_defaults=True), place)
         return AgentEntry.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
-        raise UserError(f"agent {name}: {first['loc'][0]} {sentence(first)}") from error
+        raise UserError(f"{place}: {first['loc'][0]} {sentence(first)}") from error
 
 
 def start(entry: AgentEntry, held: AsyncExitStack, replies: MockReplies) -> Agent:

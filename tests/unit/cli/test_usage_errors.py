@@ -52,6 +52,7 @@ MISTAKES = {
     "traces --store empty": UNREAD,
     "traces --since yesterday": "--since yesterday: write a time (RFC 3339) or an age such as 7d or 2h",
     "sessions --url 127.0.0.1": "'127.0.0.1' is not the address of a collector: write http://HOST:PORT",
+    "sessions --url http://kim:secret@127.0.0.1:9": "no collector answers at http://127.0.0.1:9 (ConnectError)",
     "failures --severity grave": "'grave' is not one of 'low', 'medium', 'high', 'critical'; see `pandaeval",
     f"runs show abc {AWAY}": NOBODY,
     "delete --before yesterday": "--before yesterday: write a day, such as 2026-01-31",
@@ -106,4 +107,5 @@ def test_a_usage_error_prints_one_line_with_its_cure(
     assert done.exit_code == 2, done.output
     assert done.stderr.count("\n") == 1, done.stderr
     assert MISTAKES[written] in done.stderr
+    assert "secret" not in done.stderr
     assert not done.stdout

@@ -54,6 +54,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "suite.yaml --agent http://me:secret@127.0.0.1:9/x?key=secret",
             "the agent http://127.0.0.1:9/x cannot be reached (Connection refused): start it first",
         ),
+        (
+            "suite.yaml --agent http://me:secret@host/${NO_SUCH_KEY}",
+            "agent http://host/${NO_SUCH_KEY}, url: the environment variable NO_SUCH_KEY is not set",
+        ),
         ("suite.yaml --agent http://[x", "cannot be reached (Invalid IPv6 URL): start it first"),
         ("suite.yaml --agent http://127.0.0.1:99999", "cannot be reached (Port out of range 0-65535): start it first"),
         ("suite.yaml --agent a:b -o suite.yaml", "--output suite.yaml: File exists; name a writable folder"),

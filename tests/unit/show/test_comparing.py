@@ -19,6 +19,7 @@ from pandaeval_collector.show.api.client import AsyncApiClient
 from pandaeval_collector.show.api.work import Work
 from pandaeval_collector.show.mcp.server import server
 from pandaeval_collector.show.report.comparison import RUNS as CLEAN
+from pandaeval_collector.show.view.compared import share_text
 from support.api import ReadInterfaces
 from support.versions import CRASHES, LIES, LOOPS, NOW, RUNS, UNCLEAR, WRONG, fill
 
@@ -197,3 +198,8 @@ def test_the_command_requires_two_valid_filters(folder: Path) -> None:
     assert (done.exit_code, "unknown key 'label'" in done.output) == (2, True)
     done = CliRunner().invoke(app, ["compare", "--where", "time=7d..", "--where", "", "--store", str(folder)])
     assert done.exit_code == 0, done.output
+
+
+def test_a_share_below_100_percent_is_not_shown_as_100_percent() -> None:
+    share = {"share": 399 / 400, "passed": 399, "failed": 1, "low": 0.986, "high": 0.9996, "undecided": 2}
+    assert share_text(share) == "over 99% of 400 (99% to 100%), 2 undecided"

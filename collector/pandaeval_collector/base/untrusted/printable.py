@@ -21,6 +21,8 @@ UNSAFE_CLASS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{HIDING}]"
 """Control characters, characters that reorder or hide text (bidi marks, zero-width ones, tags), and lone surrogates,
 which no file can hold. Line ends and tabs stay."""
 _UNREADABLE = re.compile(UNSAFE_CLASS)
+_USER = re.compile(r"^(\w+://|(?=[^/?#@]*:))(?:[^/?#]*|[^/?#:@\[]*:(?!\d+[/?#]|//).*)@")
+"""User and password of an address. A password without escapes can contain any character."""
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 has no way to write."""
 
@@ -33,6 +35,11 @@ def printable(text: str) -> str:
 def one_printable_line(text: str) -> str:
     """Escape ``text`` like :func:`printable`, with line feeds and tabs, onto one line."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def shown_address(url: str) -> str:
+    """Return an address, perhaps an invalid one, without user, password and query, on one printable line."""
+    return one_printable_line(_USER.sub(r"\1", url).partition("?")[0])
 
 
 def printable_json(text: str) -> str:

@@ -10,7 +10,7 @@ import httpx
 
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.untrusted.foreign_pages import is_loopback
-from pandaeval_collector.base.untrusted.printable import one_printable_line
+from pandaeval_collector.base.untrusted.printable import shown_address
 from pandaeval_collector.show import API
 from pandaeval_collector.show.view.texts import redacted_line
 
@@ -49,7 +49,7 @@ class AsyncApiClient:
             # The usual variable SSL_CERT_FILE names a self-signed certificate, also on this machine.
             verify=httpx.create_ssl_context() if url.startswith("https:") else True,
         )
-        return cls(client, url)
+        return cls(client, shown_address(url))
 
     @classmethod
     def within(cls, api: ASGIApp) -> AsyncApiClient:
@@ -83,16 +83,14 @@ class AsyncApiClient:
             if answer.is_success:
                 return answer.json() if answer.content else None
         except httpx.ReadTimeout as error:
-            raise ApiRequestError(
-                f"{one_printable_line(self._where)} did not answer in time: try again, or request less"
-            ) from error
+            raise ApiRequestError(f"{self._where} did not answer in time: try again, or request less") from error
         except httpx.TransportError as error:
             raise ApiRequestError(
-                f"no collector answers at {one_printable_line(self._where)} ({type(error).__name__}): start one with "
+                f"no collector answers at {self._where} ({type(error).__name__}): start one with "
                 "`pandaeval collector`, or give its address with --url"
             ) from error
         except (ValueError, httpx.DecodingError, httpx.InvalidURL) as error:
-            raise ApiRequestError(f"{one_printable_line(self._where)} is not the API of a collector") from error
+            raise ApiRequestError(f"{self._where} is not the API of a collector") from error
         raise ApiRequestError(self._refused(answer))
 
     def _refused(self, answer: httpx.Response) -> str:
@@ -101,8 +99,7 @@ class AsyncApiClient:
         try:
             return redacted_line(answer.json()["detail"], _MOST_TOLD)  # it can contain values from spans
         except (ValueError, KeyError, TypeError):
-            where = one_printable_line(self._where)
-            return f"{where} answered with status {answer.status_code}; is it the server.http of a collector?"
+            return f"{self._where} answered with status {answer.status_code}; is it the server.http of a collector?"
 
 
 def _host(url: str) -> str:
@@ -113,4 +110,4 @@ def _host(url: str) -> str:
             return parts.hostname
     except (ValueError, httpx.InvalidURL):
         pass
-    raise ApiRequestError(f"'{one_printable_line(url)}' is not the address of a collector: write http://HOST:PORT")
+    raise ApiRequestError(f"'{shown_address(url)}' is not the address of a collector: write http://HOST:PORT")

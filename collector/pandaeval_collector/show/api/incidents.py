@@ -50,6 +50,7 @@ _MOST_EXAMPLES, _MOST_PARTS = 50, 30
 _BLOCK = 200
 """Incidents whose results an export reads at once."""
 _HOUR_MS = 3_600_000
+_SESSIONS = "agent, count(DISTINCT session)"
 
 
 class Incidents(BaseModel):
@@ -125,7 +126,7 @@ class FailureWindow:
             return found[0]
         if found:
             detail = ", ".join(incident.id for incident, _ in found[:3])
-            raise ProblemError(404, f"several incidents begin with {incident_id[:40]}: {detail}; write more digits")
+            raise ProblemError(409, f"several incidents begin with {incident_id[:40]}: {detail}; write more digits")
         if runs := self.dismissed.get(incident_id):
             detail = f"in this window are dismissed ({many(len(runs), 'run')})"
             raise ProblemError(404, f"all findings of incident {incident_id} {detail}")
@@ -209,9 +210,10 @@ class IncidentReads:
         runs: Counter[str] = Counter()
         for bucket in over:
             runs[bucket.agent] += bucket.runs
+        sessions = dict(self._finder.of_traces(wanted, _SESSIONS, "AND session > 0 GROUP BY agent"))
         triaged, dismissed = [], dismissed_by_group(self._finder, wanted)
         for incident in incidents(failed, groups):
-            incident.weigh(runs, dismissed)
+            incident.weigh(sessions if incident.newest.no < 0 else runs, dismissed)
             triaged.append((incident, incident.triage(given)))
         triaged.sort(key=lambda entry: entry[0].rank(begun, entry[1].state))
         return FailureWindow(wanted, span, begun, triaged, over, dismissed)

@@ -81,6 +81,7 @@ def runs_routes(app: FastAPI, reads: Reads, stored: RunTable, runs: EvaluationRu
         "/runs",
         response_model=RunShape | DryRun,
         status_code=201,
+        responses=WRITES,
         summary="Start an evaluation run, or only estimate its cost (dry_run)",
     )
     async def start(body: RunBody, response: Response) -> RunShape | DryRun:

@@ -89,8 +89,8 @@ class Tools:
     async def incidents(
         self, severity: Severity = None, state: State = "open", *, filters: dict[str, Any], limit: Limit = 10
     ) -> str:
-        """Failures by cause, most severe first: number of runs, times, people's notes, and the newest failed trace. For
-        the reasons, call why_failed with the ID of this trace."""
+        """Failures by cause, most severe first: number of runs or sessions, times, people's notes, and the newest
+        failed trace. For the reasons, call why_failed with the ID of this trace."""
         found = await self._asker.get("/incidents", severity=severity, state=state, limit=limit, **filters)
         if not found["incidents"]:
             return "No incident matches."

@@ -26,7 +26,7 @@ Measures = tuple[int, int, float | None]
 """Latency in microseconds, tokens and cost of a run; the cost is ``None`` if it is unknown."""
 _MANY, _SHARE = 10, 0.1
 _RAISED = {"low": "medium", "medium": "high"}
-"""Raised severity of an incident, by its minimum runs and its minimum share of the agents' runs."""
+"""Raised severity of an incident, by its minimum runs and its minimum share of the agents' runs or sessions."""
 _RISES, _LEAST = 2.0, 3
 """A rising incident has at least this multiple of an earlier quarter's runs in its last quarter, and at least this many
 runs."""
@@ -63,8 +63,8 @@ class Incident:
     """All failures of a cause in a window.
 
     ``id``: first failure's group, else from the cause. ``at``: start of each run. ``first_ever``: perhaps before the
-    window. ``also``: other metrics and labels at the same steps. ``among``: runs of its agents in the window.
-    ``dismissed``: runs with dismissed findings.
+    window. ``also``: other metrics and labels at the same steps. ``among``: runs or sessions of its agents in the
+    window. ``dismissed``: runs with dismissed findings.
     """
 
     id: str
@@ -86,7 +86,7 @@ class Incident:
     def weigh(self, runs: Mapping[str, int], dismissed: Mapping[str, Collection[int]]) -> None:
         """Count dismissed runs, and raise the severity below ``high`` by a step if many runs failed so.
 
-        ``runs``: in the window, by agent. ``dismissed``: by group.
+        ``runs``: runs or sessions in the window, by agent. ``dismissed``: by group.
         """
         self.among = max(len(self.at), sum(runs.get(agent, 0) for agent in self.agents))
         self.dismissed = len({no for id_ in self.ids for no in dismissed.get(id_, ())})
@@ -221,7 +221,8 @@ class IncidentRow(BaseModel):
 
     ``ids``: names for its state. ``grouped``: they are in results (`metadata.failure_group.id`). ``also``: other
     metrics and labels at the same steps. ``trend``: `begun`, `rising` or empty. ``runs``: runs, or sessions if its
-    metric is of sessions. ``first_at``: first seen, perhaps earlier. ``among``: runs of its agents in the window.
+    metric is of sessions. ``first_at``: first seen, perhaps earlier. ``among``: runs or sessions of its agents in the
+    window.
     ``dismissed``: runs whose finding people dismissed. ``spark``: ``runs`` over the window. Other fields: newest
     failure.
     """

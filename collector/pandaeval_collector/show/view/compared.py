@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pandaeval_collector.show.view.texts import NO_VALUE, dollars, estimate, interval, many, number, redacted_line
+from pandaeval_collector.show.view.texts import (
+    NO_VALUE,
+    dollars,
+    estimate,
+    interval,
+    many,
+    number,
+    percent,
+    redacted_line,
+)
 
 Row = Mapping[str, Any]
 _PERCENT, _CHANGE, _P = ".0%", "+.0%", ".2g"
@@ -19,13 +28,14 @@ MEASURES: Mapping[str, tuple[str, Callable[[float], str]]] = {
 
 
 def share_text(share: Row) -> str:
-    """Return a passed share with its interval, as ``80% of 70 (69% to 88%)``."""
+    """Return a passed share with its interval, as ``80% of 70 (69% to 88%), 20 undecided``."""
     if share["share"] is None:
         return NO_VALUE
-    text = f"{share['share']:.0%} of {share['passed'] + share['failed']:,}"
+    text = f"{percent(share['share'])} of {share['passed'] + share['failed']:,}"
+    text += f" ({interval(share['low'], share['high'], _PERCENT)})"
     if share["undecided"]:
         text += f", {share['undecided']:,} undecided"
-    return f"{text} ({interval(share['low'], share['high'], _PERCENT)})"
+    return text
 
 
 def change_text(rate: Row) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from pandaeval_collector.show.view.results import ResultView, failing, is_inline, spelled_out
-from pandaeval_collector.show.view.texts import NO_VALUE, many, moment, redacted_line
+from pandaeval_collector.show.view.results import ResultView, failing, is_inline, spelled_out, undecided
+from pandaeval_collector.show.view.texts import NO_VALUE, many, moment, redacted_line, units
 
 Row = Mapping[str, Any]
 _FAILED = "the run failed: "
@@ -15,7 +15,7 @@ _FAILED = "the run failed: "
 
 
 def incident_line(row: Row) -> str:
-    """Return a line on an incident: severity, label, runs, times and state."""
+    """Return a line on an incident: severity, label, number, times and state."""
     labels = dict.fromkeys([row["label"], *(label for _, label in row["also"])])
     what = redacted_line(" and ".join(label.replace("_", " ") for label in labels), 120)
     agents = ", ".join(f'"{redacted_line(agent, 80)}"' for agent in row["agents"])
@@ -25,7 +25,7 @@ def incident_line(row: Row) -> str:
         notes.append(f"note: {redacted_line(triage['note'], 200)}")
     back = "" if triage["back_at"] is None else f"came back {moment(triage['back_at'])} after it was resolved"
     state = ", ".join(filter(None, (back or triage["state"], "; ".join(notes))))
-    times = f"{many(row['runs'], 'run')}, {moment(row['first_at'])} to {moment(row['last_at'])}"
+    times = f"{units(row)}, {moment(row['first_at'])} to {moment(row['last_at'])}"
     about = f"{state}; {times}, agent {agents}, incident {row['id']}"
     line = f"{row['severity']} {what} ({about}): {redacted_line(row['reason'], 160)}"
     if row["trace_id"]:
@@ -122,7 +122,8 @@ def verdict_lines(row: Row, own: Sequence[Row], labels: Sequence[Row]) -> Iterat
     """Yield verdicts on a run by judge, else rules, and by people. ``own``: session results."""
     judged = [result for result in (*own, *row["results"]) if result["metric"] == "correctness"]
     if not any(result["outcome"] == "scored" for result in judged):
-        yield f"not judged; by rules {many(len(failing(row['results'])), 'finding')}: {headline(row, 300)}"
+        others = {**row, "results": [result for result in row["results"] if result not in judged]}
+        yield f"not judged; by rules {many(len(failing(others['results'])), 'finding')}: {headline(others, 300)}"
     for result in judged:
         yield result_text(result, 400)
         for thing in result["metadata"].get("things") or ():
@@ -143,6 +144,7 @@ def session_line(row: Row) -> str:
     if row["session_id"] is not None:
         name = f'session "{redacted_line(row["session_id"], 120)}"'
     parts = [f"{name} ({many(row['traces'], 'trace')}, {row['failed_traces']} failed)"]
+    parts += undecided(row["results"], 160)
     if row["worst"] is not None:
         parts.append(f"worst {trace_line(row['worst'])}")
     own = (result for result in failing(row["results"]) if not is_inline(result["metadata"]))
@@ -172,14 +174,17 @@ def session_lines(row: Row) -> Iterator[str]:
 
 
 def session_headline(row: Row, most: int) -> str:
-    """Return the judge's verdict, else the worst trace's failure, the session's failure, or that rules found none."""
+    """Return the judge's verdict, and if it is not decided also a failure; else that rules found none."""
     verdict, held = of_session(row, "correctness"), of_session(row, "agent_reliability")
     worst, own = row["worst"] or row, failing(row["results"])
     if verdict is not None and verdict.failed:
         return f"{verdict.fault}: {redacted_line(verdict.reason, most)}"
+    parts = undecided(row["results"], most)
     if row["failed"]:
         is_own = own and not worst.get("failed") and worst.get("error") is None
-        return result_text(own[0], most) if is_own else headline(worst, most)
+        parts.append(result_text(own[0], most) if is_own else headline(worst, most))
+    if parts:
+        return "; ".join(parts)
     if verdict is not None and verdict.success:
         return f"handled correctly: {redacted_line(verdict.reason, most)}"
     if held is not None and held.replacement_text:
@@ -188,19 +193,17 @@ def session_headline(row: Row, most: int) -> str:
 
 
 def headline(row: Row, most: int, metric: str | None = None) -> str:
-    """Return the main finding: error, and result of ``metric``, else the worst."""
-    error, parts = row.get("error"), []
+    """Return the main finding: undecided verdict, error, and result of ``metric``, else the worst or a failure."""
+    error, parts = row.get("error"), undecided(row["results"], most)
+    repeated = () if error is None else (error[:80], f"{_FAILED}{error[:80]}")
     scored = [result for result in row["results"] if result["outcome"] == "scored"]
     shown = [result for result in scored if metric in (result["metric"], f"{result['level']}.{result['metric']}")]
-    if error is None:
-        shown += scored
-    else:
+    if error is not None:
         parts.append(f"run failed: {redacted_line(error, most)}")
-        shown += [
-            each for each in failing(scored) if not each["reason"].startswith((error[:80], f"{_FAILED}{error[:80]}"))
-        ]
-    parts += [result_text(result, most) for result in shown[:1]]
-    return "; ".join(parts) or _not_scored(row["results"])
+    if parts:
+        scored = [each for each in failing(scored) if not each["reason"].startswith(repeated)]
+    parts += [result_text(result, most) for result in (*shown, *scored)[:1]]
+    return "; ".join(dict.fromkeys(parts)) or _not_scored(row["results"])
 
 
 def _not_scored(results: Iterable[Row]) -> str:

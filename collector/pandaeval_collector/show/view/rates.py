@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from pandaeval_collector.analysis.stats.quantiles import wilson
 from pandaeval_collector.base.result import DISPUTED, UNCLEAR
-from pandaeval_collector.show.view.texts import number, redacted_line
+from pandaeval_collector.show.view.texts import number, percent, redacted_line
 
 _NORMAL = 1.959964
 """The normal quantile of a 95 % interval."""
@@ -82,7 +82,7 @@ class OutcomeCounts:
         """Return ``80 % of 70 decided, 20 unclear, 1 disputed``."""
         text = f"{self.judged:,} decided"
         if self.share is not None:
-            text = f"{self.share:.0%}".replace("%", " % of ") + text
+            text = percent(self.share).replace("%", " % of ") + text
         for count, label in ((self.unclear, UNCLEAR), (self.disputed, DISPUTED)):
             text += f", {count:,} {label}" if count else ""
         return text
@@ -92,12 +92,13 @@ class OutcomeCounts:
         if self.share is None:
             return f"{unit}s handled correctly: {self.decided}" if self.open else ""
         low, high = wilson(self.share, self.judged, _NORMAL)
+        between = f" ({low:.0%} to {high:.0%})"
         units = f"{unit} was" if self.judged == 1 else f"{unit}s were"
-        text = f"{self.passed:,} of {self.judged:,} {units} handled correctly: {self.share:.0%}"
+        text = f"{self.passed:,} of {self.judged:,} {units} handled correctly: {percent(self.share)}{between}"
         if self.open:
             units = f"{unit} was" if self.passed == 1 else f"{unit}s were"
-            text = f"{self.passed:,} {units} handled correctly: {self.decided}"
-        text += f" ({low:.0%} to {high:.0%})"
+            decided = self.decided.replace(" decided", f" decided{between}")
+            text = f"{self.passed:,} {units} handled correctly: {decided}"
         if self.missing:
             text += f"; {self.missing:,} not judged ({self.whys})"
         return text

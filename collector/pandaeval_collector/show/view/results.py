@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pandaeval_collector.base.result import NOTED, is_verdict
+from pandaeval_collector.base.result import NOTED, OPEN, SUSPECT, is_verdict
 from pandaeval_collector.base.untrusted.printable import clean, excerpt
 from pandaeval_collector.show.report.text import pruned
 from pandaeval_collector.show.view.texts import number, redacted_line
@@ -25,6 +25,8 @@ _CHECKS = re.compile(
 
 _ORDINARY = ("pass", "fail", "assumed")
 """Labels that only repeat whether a result passed."""
+_NO_FAILURE = ("no_content", "not_sampled")
+"""Reasons for a missing score without a failure of the judge."""
 _HIGH, _ZERO = 0.5, 0.005
 _SHORT_REASON, _MAX_SIGNALS = 240, 2000
 _SHORT = ("metric", "outcome", "score", "signal", "success", "why")
@@ -74,6 +76,12 @@ class ResultView:
     @property
     def failed(self) -> bool:
         return self.success is False
+
+    @property
+    def is_undecided(self) -> bool:
+        if self.outcome == "unscored":
+            return self.why not in _NO_FAILURE
+        return self.label in OPEN or self.label == SUSPECT
 
     @property
     def agrees(self) -> bool:
@@ -129,6 +137,12 @@ def by_urgency(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def failing(results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [result for result in results if result["success"] is False]
+
+
+def undecided(results: Iterable[Mapping[str, Any]], most: int) -> list[str]:
+    """Return the texts of verdicts on correctness that are open, or missing because of a failure."""
+    verdicts = (ResultView.of(each) for each in results if each["metric"] == "correctness")
+    return [each.text(most) for each in verdicts if each.is_undecided]
 
 
 def is_inline(metadata: Mapping[str, Any] | None) -> bool:

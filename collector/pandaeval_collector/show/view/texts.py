@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judge.sanitize import neutral, one_line
 from pandaeval_collector.judge.shorten import elided
 
-_MARK = 60
+_MARK, _ALMOST_ALL = 60, 0.995
 BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NO_VALUE = "-"
 """Placeholder for a missing value."""
@@ -37,6 +38,11 @@ def many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
+def units(incident: Mapping[str, Any]) -> str:
+    """Return the number of an incident's runs, or of its sessions."""
+    return many(incident["runs"], "session" if incident["metric"].startswith("session.") else "run")
+
+
 def moment(milliseconds: float) -> str:
     """Return a Unix time as RFC 3339, in whole seconds."""
     try:
@@ -48,6 +54,11 @@ def moment(milliseconds: float) -> str:
 def number(value: float | None, form: str = ".2f") -> str:
     """Format a score (two places) or another value; never ``-0.00``."""
     return NO_VALUE if value is None else format(value, form.replace(".", "z.", 1))
+
+
+def percent(share: float) -> str:
+    """Return ``75%``, and ``over 99%`` instead of ``100%`` if a part is missing."""
+    return "over 99%" if _ALMOST_ALL <= share < 1 else f"{share:.0%}"
 
 
 def interval(low: float | None, high: float | None, form: str = ".2f") -> str:

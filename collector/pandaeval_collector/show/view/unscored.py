@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pandaeval_collector.pipeline.line.setup_advice import cure as capture_cure
-from pandaeval_collector.show.view.rates import OutcomeCounts, handled
+from pandaeval_collector.show.view.rates import VERDICTS, OutcomeCounts, handled
 
 TASK = "trace.task_completion"
 CURES: Mapping[str, str] = {
@@ -40,14 +40,15 @@ def unjudged_text(tallies: Mapping[str, OutcomeCounts], traces: int, judge: str 
     ``traces``: number of runs. ``judge``: configured model.
     """
     scored = tallies[TASK].scored if TASK in tallies else 0
+    whys = (tallies[key].whys for key in (TASK, *VERDICTS) if key in tallies)
     if not traces or scored >= traces or handled(tallies):
         return ""
     if scored:
         return f"Task success was judged in {scored:,} of {traces:,} runs."
     if judge is None:
         reason = "no model is configured (judge.model, or --model of evaluate)"
-    elif TASK in tallies and tallies[TASK].unscored:
-        reason = f"no run has a verdict ({tallies[TASK].whys})"
+    elif why := next(filter(None, whys), ""):
+        reason = f"no run has a verdict ({why})"
     else:
         reason = "task_completion did not run (see judge.detail, judge.only and metrics.enabled)"
     known = " Rules cannot show whether a task was done or an answer is right."

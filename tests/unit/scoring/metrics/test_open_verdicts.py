@@ -89,8 +89,22 @@ def test_unclear_and_disputed_verdicts_give_no_session_signal(sure: float, again
 @pytest.mark.parametrize(
     ("counts", "decided", "handled"),
     [
-        ((56, 14, 20, 0), "80 % of 70 decided, 20 unclear", "56 runs were handled correctly: {} (69% to 88%)"),
-        ((1, 0, 1, 2), "100 % of 1 decided, 1 unclear, 2 disputed", "1 run was handled correctly: {} (21% to 100%)"),
+        (
+            (56, 14, 20, 0),
+            "80 % of 70 decided, 20 unclear",
+            "56 runs were handled correctly: 80 % of 70 decided (69% to 88%), 20 unclear",
+        ),
+        (
+            (1, 0, 1, 2),
+            "100 % of 1 decided, 1 unclear, 2 disputed",
+            "1 run was handled correctly: 100 % of 1 decided (21% to 100%), 1 unclear, 2 disputed",
+        ),
+        ((399, 1, 0, 0), "over 99 % of 400 decided", "399 of 400 runs were handled correctly: over 99% (99% to 100%)"),
+        (
+            (398, 2, 1, 0),
+            "over 99 % of 400 decided, 1 unclear",
+            "398 runs were handled correctly: over 99 % of 400 decided (98% to 100%), 1 unclear",
+        ),
         ((0, 0, 3, 0), "0 decided, 3 unclear", "runs handled correctly: {}"),
         ((0, 0, 0, 0), "0 decided", ""),
         ((3, 1, 0, 0), "75 % of 4 decided", "3 of 4 runs were handled correctly: 75% (30% to 95%)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pandaeval_collector.show.api.problems import WRITES
 from support.api_page import PAGE, document, reference_page
 
 
@@ -20,3 +21,9 @@ def test_every_operation_and_parameter_is_listed_with_a_description() -> None:
                 if parameter["in"] == "query" and not parameter["name"].startswith(("a.", "b.")):
                     assert f"- **`{parameter['name']}`**" in page
                     assert parameter["name"] == "order" or parameter["description"]
+
+
+def test_every_operation_that_changes_something_documents_its_errors() -> None:
+    for path, methods in document()["paths"].items():
+        for method, operation in methods.items():
+            assert method == "get" or {*map(str, WRITES)} <= operation["responses"].keys(), path

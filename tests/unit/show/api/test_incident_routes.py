@@ -14,11 +14,16 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from pandaeval_collector.show.api.incidents import FailureWindow
+from pandaeval_collector.show.api.problems import ProblemError
 from pandaeval_collector.show.api.work import Work
+from pandaeval_collector.show.report.incidents import incidents
 from pandaeval_collector.store import Store, WriteSet
-from pandaeval_collector.store.rows import DecidedTrace, ListedRow, ResultRow
+from pandaeval_collector.store.listed import Wanted
+from pandaeval_collector.store.rows import DecidedTrace, ListedRow, ResultRow, SessionTraceRow
+from pandaeval_collector.store.triage import Triage
 from support.api import ReadInterfaces
-from unit.show.api.test_incidents import group
+from unit.show.api.test_incidents import SPAN, failed, group
 
 RUNS = [(at, f"{at:032x}", "desk" if at < 4 else "shop", "1" if at < 2 else "2", at != 5) for at in range(6)]
 LOOP, ALONE = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
@@ -27,14 +32,10 @@ NOW = 1_700_000_000_000
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[TestClient]:
-    store, changes = Store(tmp_path, "off"), WriteSet()
-    for at, id_, agent, version, fails in RUNS:
+    store, changes = Store(tmp_path, "off"), WriteSet(listed=_listed())
+    for at, id_, _, _, fails in RUNS:
         trace = bytes.fromhex(id_)
-        facts = {"id": id_, "at": NOW + at, "in": f"question {at}", "out": f"answer {at}", "agent": agent}
-        facts |= {"us": 1, "spans": 2, "llm": 1, "tools": 1}
         changes.traces.append(DecidedTrace(trace, 1, True, "d", frozenset(), [], 0))
-        listed = ListedRow(trace, NOW + at, agent, agent, "", "", False, orjson.dumps(facts))
-        changes.listed.append(replace(listed, attributes=(f"service.version={version}", "gen_ai.request.model=m")))
         for metric in ("trace.loop", "trace.call") if fails else ():
             body = {"label": metric, "reason": f"{metric} in {at}", "trace_id": id_, "outcome": "scored", "score": 0.0}
             body |= {"level": "trace", "metric": metric.partition(".")[2], "success": False, "why": None}
@@ -49,6 +50,16 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
     yield TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost")
     lookouts.close()
     store.close()
+
+
+def _listed() -> list[ListedRow]:
+    rows = []
+    for at, id_, agent, version, _ in RUNS:
+        facts = {"id": id_, "at": NOW + at, "in": f"question {at}", "out": f"answer {at}", "agent": agent}
+        facts |= {"us": 1, "spans": 2, "llm": 1, "tools": 1}
+        row = ListedRow(bytes.fromhex(id_), NOW + at, agent, agent, "", "", False, orjson.dumps(facts))
+        rows.append(replace(row, attributes=(f"service.version={version}", "gen_ai.request.model=m")))
+    return rows
 
 
 def _found(client: TestClient, **asked: Any) -> list[dict[str, Any]]:
@@ -126,6 +137,36 @@ def test_dismissed_findings_are_counted_and_removed_from_their_incident(client: 
         404,
         f"all findings of incident {LOOP} in this window are dismissed (5 runs)",
     )
+
+
+def test_an_incident_of_sessions_is_a_share_of_the_sessions_of_its_agents(tmp_path: Path) -> None:
+    body = {"label": "wrong_thing", "reason": "no", "trace_id": RUNS[1][1], "outcome": "scored", "score": 0.0}
+    body |= {"level": "session", "metric": "correctness", "success": False, "why": None, "span_ids": ["s1"]}
+    body |= {"evaluator": {"kind": "llm"}, "session_id": "s0", "agent": "desk", "metadata": {}}
+    verdict = ResultRow("verdict", "s0", "session.correctness", 1, orjson.dumps(body))
+    verdict.success, verdict.signal, verdict.verdict = False, 0.0, "failed"
+    members = [
+        SessionTraceRow(bytes.fromhex(id_), f"s{at // 2}", (NOW + at) * 10**6, (NOW + at) * 10**6, b"{}")
+        for at, id_, *_ in RUNS
+    ]
+    store = Store(tmp_path / "sessions", "off")
+    changes = WriteSet(listed=_listed(), session_traces=members, results=[verdict], touched={"s0", "s1", "s2"})
+    changes.traces += [DecidedTrace(each.trace_id, 1, True, "d", frozenset(), [], 0) for each in members]
+    store.commit(changes).result()
+    lookouts = ReadInterfaces(tmp_path / "sessions", Work(store))
+    found = _found(TestClient(Starlette(routes=lookouts.routes), base_url="http://localhost"))
+    assert [(row["metric"], row["runs"], row["among"]) for row in found] == [("session.correctness", 1, 2)]
+    lookouts.close()
+    store.close()
+
+
+def test_a_prefix_of_several_incidents_is_a_conflict() -> None:
+    both = incidents([failed(1, 1, group="ab1"), failed(2, 2, group="ab2", label="late")], {})
+    window = FailureWindow(Wanted(), SPAN, SPAN, [(each, Triage()) for each in both], [], {})
+    assert window.named("ab1")[0].id == "ab1"
+    with pytest.raises(ProblemError, match="several incidents begin with ab: ab1, ab2") as error:
+        window.named("ab")
+    assert error.value.status == 409
 
 
 def _time(ms: int) -> str:

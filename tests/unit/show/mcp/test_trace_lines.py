@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pandaeval_collector.show.view.lines import (
     headline,
     session_headline,
+    session_line,
     session_lines,
     step_lines,
     trace_lines,
@@ -77,6 +80,47 @@ def test_the_headline_of_a_session_names_the_cause() -> None:
         "session.goal_completion",
     ]
     assert [*session_lines(row)] == ["- session.agent_reliability 0.00 (fail): agent_reliability it is"]
+
+
+UNCLEAR = result("correctness", 0.5, success=None, label="unclear")
+GONE = {**result("correctness", 0.0, outcome="unscored", success=None, why="judge_failed"), "score": None}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text"),
+    [
+        (UNCLEAR, "correctness 0.50 (unclear): correctness it is"),
+        ({**UNCLEAR, "label": "disputed"}, "correctness 0.50 (disputed): correctness it is"),
+        ({**UNCLEAR, "label": "suspect"}, "correctness 0.50 (suspect): correctness it is"),
+        (GONE, "correctness unscored (judge_failed): correctness it is"),
+        ({**GONE, "why": "over_budget"}, "correctness unscored (over_budget): correctness it is"),
+    ],
+)
+def test_an_undecided_verdict_comes_first_and_hides_only_passes(verdict: dict[str, Any], text: str) -> None:
+    fine, bad = result("response", 1.0), result("tool_loop", 0.1)
+    row = trace("e" * 32, fine, verdict)
+    assert headline(row, 80) == headline(row, 80, "correctness") == f"trace.{text}"
+    assert headline(row, 80, "response") == f"trace.{text}; trace.response 1.00 (pass): response it is"
+    failed = {**trace("e" * 32, bad, fine, verdict), "error": "boom", "failed": True}
+    assert headline(failed, 80) == f"trace.{text}; run failed: boom; trace.tool_loop 0.10 (fail): tool_loop it is"
+    inline = result("agent_reliability", 1.0, level="session", label="no_problem_found", metadata={"basis": "inline"})
+    own = {"session_id": "s", "results": [inline, {**verdict, "level": "session"}], "traces": 1, "failed_traces": 0}
+    session = {**own, "worst": trace("e" * 32, fine), "failed": False}
+    assert session_headline(session, 80) == f"session.{text}"
+    assert f"session.{text}" in session_line(session)
+    found = session_headline({**session, "worst": trace("e" * 32, bad), "failed": True}, 80)
+    assert found == f"session.{text}; trace.tool_loop 0.10 (fail): tool_loop it is"
+
+
+@pytest.mark.parametrize("verdict", [{**GONE, "why": "no_content"}, {**UNCLEAR, "label": "dismissed"}])
+def test_a_missing_verdict_without_a_failure_does_not_hide_the_findings_of_rules(verdict: dict[str, Any]) -> None:
+    assert headline(trace("f" * 32, result("response", 1.0), verdict), 80).startswith("trace.response 1.00 (pass)")
+
+
+def test_verdict_lines_show_a_failed_judge_once() -> None:
+    first, second = verdict_lines(trace("f" * 32, result("loop", 0.0), GONE), [], [])
+    assert first == "not judged; by rules 1 finding: trace.loop 0.00 (fail): loop it is"
+    assert second == "trace.correctness unscored (judge_failed): correctness it is"
 
 
 def test_the_headline_of_an_unscored_trace_gives_the_reason() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pandaeval_collector.show.view.lines import incident_line
 from pandaeval_collector.show.view.rates import handled_line, rate_lines
+from pandaeval_collector.show.view.texts import units
 
 
 def rate(
@@ -25,7 +26,7 @@ def test_session_verdicts_are_preferred_to_run_verdicts() -> None:
 
 def test_unclear_verdicts_are_counted_separately() -> None:
     rates = [rate("correctness", 56, 14, unclear=20)]
-    assert handled_line(rates) == "56 sessions were handled correctly: 80 % of 70 decided, 20 unclear (69% to 88%)"
+    assert handled_line(rates) == "56 sessions were handled correctly: 80 % of 70 decided (69% to 88%), 20 unclear"
     rates.append(rate("correctness", 56, 14, agent="desk", unclear=20))
     assert rate_lines(rates) == ['session.correctness of agent "desk": 80 % of 70 decided, 20 unclear (14 failed)']
 
@@ -38,7 +39,21 @@ def test_without_correctness_verdicts_the_line_states_that_none_exist() -> None:
 def test_a_returned_incident_shows_its_date_and_earlier_note() -> None:
     triage = {"state": "new", "by": "mia", "note": "provider outage", "at": 1, "back_at": 86_400_000}
     row = {"label": "error", "also": [], "agents": ["desk"], "triage": triage, "runs": 2, "id": "a" * 12}
-    row |= {"first_at": 0, "last_at": 86_400_000, "severity": "high", "reason": "timeout", "trace_id": None}
+    row |= {
+        "first_at": 0,
+        "last_at": 86_400_000,
+        "severity": "high",
+        "reason": "timeout",
+        "trace_id": None,
+        "metric": "trace.response",
+    }
     line = incident_line(row)
     assert "came back 1970-01-02" in line
     assert "after it was resolved, by mia; note: provider outage" in line
+    assert "; 2 runs, " in line
+
+
+def test_an_incident_of_sessions_shows_a_number_of_sessions() -> None:
+    assert units({"runs": 1204, "metric": "session.correctness"}) == "1,204 sessions"
+    assert units({"runs": 1, "metric": "session.correctness"}) == "1 session"
+    assert units({"runs": 1, "metric": "turn.calls"}) == "1 run"

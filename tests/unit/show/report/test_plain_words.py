@@ -20,7 +20,7 @@ from support.judged import trace
 from support.reports import report, result, tables
 
 INLINE = {"basis": "inline"}
-TASK = "trace.task_completion"
+TASK, VERDICT = "trace.task_completion", "session.correctness"
 
 
 def _traces(count: int) -> list[Trace]:
@@ -125,6 +125,7 @@ def test_the_summary_of_rule_checks_is_taken_from_the_reason() -> None:
         ({"trace.response": OutcomeCounts(3)}, None, "no model is configured (judge.model, or --model of evaluate)"),
         ({TASK: OutcomeCounts(unscored=Counter(judge_failed=3))}, "m", "no run has a verdict (judge_failed 3)"),
         ({"trace.response": OutcomeCounts(3)}, "m", "task_completion did not run"),
+        ({VERDICT: OutcomeCounts(unscored=Counter(judge_failed=2))}, "m", "no run has a verdict (judge_failed 2)"),
     ],
 )
 def test_the_note_names_why_task_success_was_not_judged(
