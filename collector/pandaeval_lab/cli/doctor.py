@@ -69,7 +69,7 @@ class Diagnosis:
 def doctor(config: ConfigFile = None, store: StoreFolder = None) -> None:
     """Check configuration, store, clock, collector and sinks.
 
-    The command lists each problem with a fix. Exit code 1: it found a problem. The command changes nothing, and calls
+    The command lists each problem with a fix. Exit code 1: it found a problem. The command changes no data, and calls
     no model. To check the whole store for damage, use `pandaeval store verify`.
     """
     findings = [*examine(config, store)]
