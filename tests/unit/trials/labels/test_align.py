@@ -95,5 +95,5 @@ def test_the_runs_of_a_session_are_in_one_half() -> None:
 
 @pytest.mark.parametrize("session", ["one", "two", "three", "four", "five"])
 def test_labels_of_a_single_session_are_an_error(session: str) -> None:
-    with pytest.raises(ValueError, match="all labelled runs are in one half, .*; label more sessions"):
+    with pytest.raises(ValueError, match=r"all labelled runs are in one half, .*; label more sessions"):
         align([LabelledRun(f"run {at}", True, session) for at in range(LEAST)], Judges(), [IDLE])
