@@ -29,6 +29,17 @@ def answer(message):
     with tracer.start_as_current_span("execute_tool find_order", attributes=about):
         return "Order 17 is refunded."
 """
+POLITE = """
+from pandaeval_collector import Metric, Score
+
+def evaluate(trial, context):
+    return Score(float("please" in trial.answer), "whether the answer contains please")
+
+METRIC = Metric(
+    level="trial", name="polite", version="1", question="Is it polite?", kind="code", threshold=1.0, needs="an answer",
+    evaluate=evaluate, layer="outcome",
+)
+"""
 TESTS = """
 import os
 
@@ -76,6 +87,12 @@ def test_a_run_leaves_nothing_behind():
     assert processors[0] == processors[1]
     assert "PANDAEVAL_ENDPOINT" not in os.environ
 
+def test_graders_of_the_configuration():
+    suite = load_cases("own.yaml", config="own_graders.yaml")
+    assert run_cases(suite, answer, config="own_graders.yaml").passed
+    results = run_cases("own.yaml", answer, config="own_graders.yaml")
+    assert results.mean("polite") == 1.0
+
 @pytest.fixture(scope="session")
 def results():
     return run_cases("cases", answer, only=["red", "hard"])
@@ -97,6 +114,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "cases").mkdir()
     (tmp_path / "cases/shop.yaml").write_text(CASES)
     (tmp_path / "test_shop.py").write_text(TESTS)
+    (tmp_path / "polite.py").write_text(POLITE)
+    (tmp_path / "own_graders.yaml").write_text("metrics: {modules: [polite.py]}")
+    (tmp_path / "own.yaml").write_text("cases: [{id: own, inputs: {task: Refund please}, graders: [polite]}]")
     return tmp_path
 
 
@@ -111,4 +131,4 @@ def _pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 def test_pytest_tests_can_run_cases_with_the_python_api(folder: Path) -> None:
     done = _pytest(folder, "test_shop.py")
     assert done.returncode == 0, done.stdout
-    assert "8 passed" in done.stdout
+    assert "9 passed" in done.stdout

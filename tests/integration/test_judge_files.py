@@ -152,12 +152,15 @@ def test_a_key_quoted_by_the_provider_is_removed_from_logs_jobs_and_results(
 
 
 @pytest.mark.slow
-def test_evaluate_exits_with_2_if_the_judge_answers_no_question(tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", ["", f"model: {MODEL}, "])
+def test_evaluate_exits_with_2_if_the_judge_answers_no_question(tmp_path: Path, named: str) -> None:
     traces, config = tmp_path / "traces.pb", tmp_path / "c.yaml"
     traces.write_bytes(Composer(5).trace().request().SerializeToString())
     with JudgeServer(lambda *_: JudgeAnswer("", status=500)) as server:
-        config.write_text(f"judge: {{api_base: '{server.url}', api_key_env: JUDGE_KEY}}\n")
-        command = ["evaluate", str(traces), "--config", str(config), "--model", MODEL, "--metrics", "confidence"]
-        done = CliRunner().invoke(app, command, env={"JUDGE_KEY": "sk-test"})
+        config.write_text(f"judge: {{{named}api_base: '{server.url}', api_key_env: JUDGE_KEY}}\n")
+        command = ["evaluate", str(traces), "--config", str(config), "--metrics", "confidence"]
+        more = [] if named else ["--model", MODEL]
+        done = CliRunner().invoke(app, [*command, *more], env={"JUDGE_KEY": "sk-test"})
     assert done.exit_code == 2, done.output
+    assert f"judge model {MODEL}: " in done.stderr
     assert "0 of 1 questions were answered." in done.stderr

@@ -110,7 +110,12 @@ def test_a_ruling_is_tried_then_saved_and_rejudges_all_runs(
     assert question["id"] in run(collector, "questions")
 
     asked = len(server.requests)
-    output = run(collector, "rulings", "answer", RULING, "--question", question["id"], answers="y\nn\n", code=1)
+    answer = ("rulings", "answer", RULING, "--question", question["id"])
+    assert "the judge is not asked\n" in run(collector, *answer, answers="n\n")
+    assert "the judge is not asked: confirm, or add --yes" in run(collector, *answer, answers="", code=2)
+    assert len(server.requests) == asked
+    output = run(collector, *answer, answers="y\nn\n")
+    assert "the ruling is not kept\n" in output
     found = [tuple(map(int, re.findall(r"\d+", line))) for line in output.splitlines() if ": decided" in line]
     assert [sum(each[n] for each in found) for n in range(4)] == [flips, waiting + flips, waiting + flips, flips]
     assert "agrees with labels 0 → 1 of 1" in output
@@ -120,7 +125,7 @@ def test_a_ruling_is_tried_then_saved_and_rejudges_all_runs(
 
     tried = len(server.requests)
     assert tried == asked + waiting + flips
-    run(collector, "rulings", "answer", RULING, "--question", question["id"], "--yes")
+    run(collector, *answer, "--yes")
     collector.until(lambda: collector.at_rest() and not open_runs(collector), "judged again", 60.0)
     collector.until(lambda: all(follows_ruling(each) for each in newest(collector)), "all judged by the ruling", 120.0)
     assert len(server.requests) == tried, "the answers of the trial must be reused"

@@ -25,7 +25,7 @@ from pandaeval_collector.config import (
     check_machine,
     resolve,
 )
-from pandaeval_collector.store.connection import FILE_NAME, Durability, connect
+from pandaeval_collector.store.connection import FILE_NAME, Durability, connect, note_damage
 
 _OPTIONS = {"metrics.enabled": "--metrics", "judge.model": "--model"}
 """The option with which people set the override of a key."""
@@ -112,13 +112,20 @@ class StoreDamagedError(UserError):
 def opened_folder(
     folder: Path, durability: Durability = "full", read_only: bool = False
 ) -> Iterator[sqlite3.Connection]:
-    """Open the store of a data directory. Raises ``UserError``."""
+    """Open the store of a data directory. Raises ``UserError``.
+
+    If SQLite reports damage, the next start of the collector checks the file.
+    """
     file = folder / FILE_NAME
     if not file.is_file():
         raise missing_store_error(folder)
     try:
         with closing(connect(file, durability, read_only)) as connection:
-            yield connection
+            try:
+                yield connection
+            except sqlite3.DatabaseError as error:
+                note_damage(file, error)
+                raise
     except sqlite3.OperationalError as error:
         cure = " (try again in a moment)" if "locked" in str(error) else ""
         raise UserError(f"{file}: {error}{cure}") from error

@@ -26,8 +26,9 @@ StoreOption = Annotated[Path | None, option(_LOOK, "--store", metavar="FOLDER")]
 class ApiClient:
     """A blocking API client and context manager. Request errors are ``UserError``."""
 
-    def __init__(self, asker: AsyncApiClient) -> None:
-        self._asker = asker
+    def __init__(self, asker: AsyncApiClient, *place: str) -> None:
+        """``place``: option that selects this source in other commands."""
+        self._asker, self.place = asker, place
         self._loop = asyncio.Runner()
 
     def __enter__(self) -> Self:
@@ -66,7 +67,8 @@ class ApiClient:
 
 
 def over_http(url: str = URL) -> ApiClient:
-    return ApiClient(AsyncApiClient.over_http(url))
+    place = () if url == os.environ.get("PANDAEVAL_URL", URL) else ("--url", url)
+    return ApiClient(AsyncApiClient.over_http(url), *place)
 
 
 @contextmanager
@@ -78,7 +80,7 @@ def api_or_store_client(url: str = URL, store: Path | None = None) -> Iterator[A
         return
     from pandaeval_collector.show.api.app import read_only_app  # not needed for requests to a collector
 
-    with read_only_app(store) as app, ApiClient(AsyncApiClient.within(app)) as api:
+    with read_only_app(store) as app, ApiClient(AsyncApiClient.within(app), "--store", str(store)) as api:
         yield api
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -62,7 +62,7 @@ def compare(
     show_one(found, _tell, format_)
     if format_ == "table":
         for side, group in zip("ab", groups, strict=True):
-            typer.echo(f"{found[side]['runs']:,} runs of {side}: {safe(_listing(group))}")
+            typer.echo(f"{found[side]['runs']:,} runs of {side}: {safe(_listing(group, api.place))}")
 
 
 def _tell(found: Mapping[str, Any]) -> None:
@@ -73,11 +73,11 @@ def _tell(found: Mapping[str, Any]) -> None:
         typer.echo()
 
 
-def _listing(group: Mapping[str, Any]) -> str:
+def _listing(group: Mapping[str, Any], place: Sequence[str]) -> str:
     """Return the command that lists the runs of a group."""
     command = ["pandaeval", "traces", "list"]
     for each in FILTERS:
         values = group.get(each.name, [])
         for value in values if isinstance(values, list) else [values]:
             command += [each.option or f"--{each.name}", str(value)]
-    return shlex.join(command)
+    return shlex.join([*command, *place])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from datetime import date
 from typing import Annotated
 
@@ -11,6 +10,7 @@ import typer
 from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.cli._options import option
 from pandaeval_collector.cli._output import message
+from pandaeval_collector.cli._person import confirm, user_name
 from pandaeval_collector.cli._run_place import ApiClient, with_collector_api
 
 
@@ -42,10 +42,9 @@ def delete(
         return
     if found["sinks"]:
         message(f"these destinations can keep copies: {', '.join(found['sinks'])}")
-    if not yes and not _confirmed():
-        message("nothing is deleted")
-        return
-    done = api.post("/delete", {**chosen, "by": getpass.getuser()})
+    if not yes:
+        confirm("Delete?", "nothing is deleted")
+    done = api.post("/delete", {**chosen, "by": user_name()})
     message("deleted" if done["complete"] else "deletion has begun; the collector completes it")
 
 
@@ -54,10 +53,3 @@ def _day(text: str) -> str:
         return date.fromisoformat(text).isoformat()
     except ValueError as error:
         raise UserError(f"--before {text}: write a day, such as 2026-01-31") from error
-
-
-def _confirmed() -> bool:
-    try:
-        return typer.confirm("Delete?")
-    except typer.Abort as error:
-        raise UserError("nothing is deleted: confirm, or add --yes") from error

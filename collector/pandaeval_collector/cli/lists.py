@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
@@ -14,6 +13,7 @@ from pandaeval_collector.base.filters import SEVERITIES
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._options import ListGroup, argument, option
 from pandaeval_collector.cli._output import ID, Listing, Row, many, message, reason_room, safe, show, show_one
+from pandaeval_collector.cli._person import user_name
 from pandaeval_collector.cli._run_place import ApiClient, with_api_or_store, with_collector_api
 from pandaeval_collector.show.view.lines import (
     headline,
@@ -140,7 +140,7 @@ def set_state(
     held = row["triage"]
     if note is None:
         note = held["note"] if held["back_at"] is None else ""  # a returned incident has the note of its resolution
-    new = {"ids": row["ids"], "state": state or held["state"], "note": note, "by": getpass.getuser()}
+    new = {"ids": row["ids"], "state": state or held["state"], "note": note, "by": user_name()}
     done = api.post("/incidents/state", new)
     message(f"{row['id']} is {done['state']}")
 

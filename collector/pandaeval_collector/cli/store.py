@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from pandaeval_collector.cli._output import Listing, RunFormat, binary_file, man
 from pandaeval_collector.config import Config
 from pandaeval_collector.store.checking import CURES, Damage, damages
 from pandaeval_collector.store.chunks import StoredTrace, count_traces, stored_traces
+from pandaeval_collector.store.connection import FILE_NAME, DamagedFileError, note_damage
 
 _DAMAGES = Listing(("where", "row", "about", ("problem", "what")), "no damage found")
 
@@ -27,12 +29,18 @@ def verify(format_: given.Format = "table", *, settings: Config) -> None:
     """Check a data directory for damage.
 
     The check reads every page of the file. It also compares the checksums of spans, session data, results and waiting
-    exports. It changes nothing, and you can run it while a collector runs.
+    exports. It changes no data, and you can run it while a collector runs. If it finds damaged pages, the next start of
+    the collector also checks the file.
 
     Exit code 1: the check found damage. Exit code 2: there is no store, or SQLite cannot open it.
     """
     with opened_store(settings, read_only=True) as connection:
         found = list(damages(connection))
+    for damage in found:
+        if damage.kind == "pages":
+            error = DamagedFileError(damage.what)
+            error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            note_damage(Path(settings.store.path) / FILE_NAME, error)
     _tell(found, format_)
     if found:
         raise typer.Exit(1)

@@ -73,11 +73,13 @@ def align(
     written: Sequence[str] = (),
     proposing: Proposing = lambda errors: (),
 ) -> Alignment:
-    """Try rulings. Raises ``ValueError`` below :data:`LEAST` runs."""
+    """Try rulings. Raises ``ValueError`` below :data:`LEAST` runs, and if a half is empty."""
     if len(runs) < LEAST:
         raise ValueError(f"needs at least {LEAST} labelled runs in the input, but there are only {len(runs)}")
-    now = judging("", runs)
     seen, other = ([run for run in runs if run.held_out == half] for half in (False, True))
+    if not seen or not other:
+        raise ValueError("all labelled runs are in one half, because each session is in one half; label more sessions")
+    now = judging("", runs)
     errors = [(run, now[run.unit]) for run in seen if run.unit in now and now[run.unit].passed is not run.passed]
     found = Alignment(len(runs), len(seen), len(errors))
     proposed = [(text, "judge") for text in proposing(errors)] if errors else []

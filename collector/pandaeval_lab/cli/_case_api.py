@@ -13,6 +13,7 @@ from pandaeval_lab.cases.files import case_files, read_suites
 from pandaeval_lab.cases.model import Suite
 from pandaeval_lab.cli._case_run import CaseRun, CaseRunOptions, chosen
 from pandaeval_lab.cli._gates import CASE
+from pandaeval_lab.cli._names import config_with_trials
 
 Cases = Suite | str | Path | Sequence[str | Path]
 
@@ -80,12 +81,16 @@ class CaseRunResults(Mapping[str, CaseOutcome]):
         return "\n".join(self.failures) or f"{len(self.cases)} cases passed"
 
 
-def load_cases(cases: Cases) -> Suite:
-    """Read case files from a path, folder or pattern, or from several. Raises ``UserError`` for an unusable file."""
+def load_cases(cases: Cases, config: str | Path | None = None) -> Suite:
+    """Read case files from a path, folder or pattern, or from several. Raises ``UserError`` for an unusable file.
+
+    ``config``: configuration file, for custom graders (``metrics.modules``).
+    """
     if isinstance(cases, Suite):
         return cases
     several = [cases] if isinstance(cases, str | Path) else cases
-    return read_suites(case_files(map(str, several)))
+    modules = config_with_trials(Path(config) if config else None).metrics.modules
+    return read_suites(case_files(map(str, several)), modules)
 
 
 def run_cases(cases: Cases, agent: Any = None, output: str | Path | None = None, **options: Any) -> CaseRunResults:
@@ -95,7 +100,7 @@ def run_cases(cases: Cases, agent: Any = None, output: str | Path | None = None,
     folder of the files. ``options``: as the options of the command, such as ``trials=3`` or ``only=["refund-*"]``.
     Blocks, and runs its own event loop. Raises ``UserError`` for wrong options, or if no attempt can be graded.
     """
-    suite = load_cases(cases)
+    suite = load_cases(cases, options.get("config"))
     options |= {name: Path(options[name]) for name in ("config", "baseline") if options.get(name)}
     asked = CaseRunOptions([suite.name or "cases"], **options)
     with tempfile.TemporaryDirectory(prefix="pandaeval-run-") as scratch:

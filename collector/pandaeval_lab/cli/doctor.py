@@ -37,6 +37,7 @@ from pandaeval_collector.store.chunks import StoredTrace, stored_traces
 from pandaeval_collector.store.clock import stored_times
 from pandaeval_collector.store.connection import FILE_NAME, used_bytes
 from pandaeval_collector.store.reader import PAUSED
+from pandaeval_collector.store.schema import StoreVersionError
 from pandaeval_lab.cli._reachable import host_and_port
 from pandaeval_otel.model import Trace
 from pandaeval_otel.normal.unread import MARK
@@ -68,7 +69,7 @@ class Diagnosis:
 def doctor(config: ConfigFile = None, store: StoreFolder = None) -> None:
     """Check configuration, store, clock, collector and sinks.
 
-    The command lists each problem with a fix. Exit code 1: it found a problem. The command changes nothing, and calls
+    The command lists each problem with a fix. Exit code 1: it found a problem. The command changes no data, and calls
     no model. To check the whole store for damage, use `pandaeval store verify`.
     """
     findings = [*examine(config, store)]
@@ -145,8 +146,10 @@ def _store(folder: Path, most: int, is_named: bool) -> Iterator[Diagnosis]:
     except StoreDamagedError as error:
         cure = "restore a backup, or restart the collector, which moves a damaged file aside"
         yield Diagnosis("wrong", f"store: cannot be read: {error.__cause__}", cure)
-    except UserError as error:
+    except StoreVersionError as error:
         yield Diagnosis("wrong", f"store: {error}", "docs/operate/backup-upgrade.md#upgrade")
+    except UserError as error:
+        yield Diagnosis("wrong", f"store: {error}", "check its permissions, and whether another program uses it")
 
 
 def _inside(connection: sqlite3.Connection) -> Iterator[Diagnosis]:

@@ -73,6 +73,8 @@ def drill(
     The drill needs no labels and no model. With --judge, it also tests the judge. Exit code 1: a metric detects
     significantly fewer faults than in the baseline. Exit code 2: the input cannot be used.
     """
+    if model is not None and not judge:
+        raise UserError("--model names a judge: add --judge, or omit --model")
     before = None if baseline is None else baseline_of(baseline)
     try:
         chosen = chosen_faults(None if faults is None else faults.replace(" ", "").split(","), all_faults())
@@ -132,10 +134,14 @@ class JudgedScore:
 def baseline_of(path: Path) -> dict[str, Any]:
     """Read figures of an earlier drill. Raises ``UserError``."""
     try:
-        found = json.loads(read_given(path))
-        return {"faults": {**found["faults"]}}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        faults = json.loads(read_given(path))["faults"]
+        return {"faults": {name: {"by_metric": _counts(fault["by_metric"])} for name, fault in faults.items()}}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"--baseline {path}: not the output of `pandaeval drill --format json` ({error})") from error
+
+
+def _counts(shares: Row) -> Row:
+    return {metric: {key: int(share[key]) for key in ("hits", "n")} for metric, share in shares.items()}
 
 
 def print_drill(figures: Row, on: Console) -> None:

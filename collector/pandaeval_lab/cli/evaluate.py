@@ -97,7 +97,7 @@ def evaluate(options: EvaluateOptions) -> None:
     Exit code 1: a threshold is missed, a failure is too severe (gates.*), or trials do worse than in the baseline. A
     failing case does not change the exit code, unless you set a threshold for trial.trial_correct.
 
-    Exit code 2: an input cannot be used, or the model of --model answers no question.
+    Exit code 2: an input cannot be used, or the judge answers no question.
     """
     if code := Evaluation(options).exit_code():
         raise typer.Exit(code)
@@ -160,8 +160,8 @@ class Evaluation:
                 stage.finish(outcome)
         self._tell(outcome)
         self._inputs.check()
-        if self._options.model is not None and self._summary.silence:
-            raise UserError(f"--model {self._options.model}: {self._summary.silence}")
+        if self._summary.silence:
+            raise UserError(f"judge model {self._config.judge.model}: {self._summary.silence}")
         return int(not all(gate.passed for gate in outcome.gates))
 
     def _judge(

@@ -25,7 +25,7 @@ from pandaeval_lab.cli._inputs import RunSource, run_source
 from pandaeval_lab.cli._judges import JudgeModel, judge_of, settings_of
 from pandaeval_lab.judge_check.check_run import CheckRun, forecast
 from pandaeval_lab.judge_check.probes import check_result
-from pandaeval_lab.judge_check.questions import CheckItem, canaries, planned
+from pandaeval_lab.judge_check.questions import CheckItem, attacks as known_attacks, canaries, planned
 from pandaeval_lab.labels.judge_report import show_reports
 
 _JudgeConfig = Annotated[Path | None, config_option("Configuration file (YAML) with the judge settings.")]
@@ -37,7 +37,7 @@ judge = typer.Typer(help="Test a judge model, and align it with human labels.", 
 def check(
     model: JudgeModel = None,
     config: _JudgeConfig = None,
-    attacks: Annotated[int, option("Number of attacks to try. There are 120 attacks.", min=1, max=1000)] = 40,
+    attacks: Annotated[int, option("Number of attacks to try.", min=1, max=len(known_attacks()))] = 40,
     format_: given.Format = "table",
 ) -> None:
     """Test a judge model on known sessions and attacks.

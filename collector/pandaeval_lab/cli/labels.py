@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import sqlite3
 import time
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._config import opened_store
 from pandaeval_collector.cli._options import argument, file_argument, option, output_option
 from pandaeval_collector.cli._output import Listing, RunFormat, message, output_file, print_table, show
+from pandaeval_collector.cli._person import user_name
 from pandaeval_collector.cli._run_place import ApiClient, with_collector_api
 from pandaeval_collector.config import Config
 from pandaeval_collector.labels.queue import Queue, draw, metric_to_label, unclear_first
@@ -153,7 +153,7 @@ def dismiss(
 
     The command needs a running collector. Give --trace or --session."""
     about = {"trace_id": trace or None, "session_id": session or None, "metric": metric}
-    api.post("/dismissals", {**about, "annotator": getpass.getuser(), "comment": comment, "undone": undo})
+    api.post("/dismissals", {**about, "annotator": user_name(), "comment": comment, "undone": undo})
     message(f"{metric}: the finding counts again" if undo else f"{metric}: dismissed; to undo, add --undo")
 
 

@@ -31,7 +31,7 @@ def metrics(
     """List the metrics with level, kind and default threshold."""
     resolved = config_with_trials(config)
     known = registry(resolved.metrics.modules)
-    bands = load("embedded").bands
+    bands = load(resolved.embedding.model).bands
     out = console()
     if name is not None:
         keys = selected(resolved, name)

@@ -10,6 +10,7 @@ import typer
 from pandaeval_collector.cli import _run_options as given
 from pandaeval_collector.cli._options import argument, given_by, option
 from pandaeval_collector.cli._output import Listing, Row, many, message, show, show_one
+from pandaeval_collector.cli._person import confirm
 from pandaeval_collector.cli._run_place import ApiClient, with_collector_api
 from pandaeval_collector.show.view.texts import dollars
 from pandaeval_lab.cli.runs import ended
@@ -56,7 +57,7 @@ def answer(options: TrialOptions, *, api: ApiClient) -> None:
     """Show the effect of a ruling, keep it, and judge runs again."""
     run = _tried(api, options)
     if not options.yes:
-        typer.confirm("Keep the ruling?", abort=True)
+        confirm("Keep the ruling?", "the ruling is not kept")
     kept = api.post("/rulings", {"run": run})
     message(f"ruling {kept['ruling']['id']} is kept; the judge repeats {many(kept['again'], 'verdict')}")
 
@@ -76,7 +77,7 @@ def _tried(api: ApiClient, options: TrialOptions) -> str:
     calls, tokens = many(dry["calls"], "call"), many(dry["prompt_tokens"] + dry["completion_tokens"], "token")
     message(f"{many(dry['traces'], 'trace')}: {calls}, {tokens}, {price}")
     if not options.yes:
-        typer.confirm("Ask the judge?", abort=True)
+        confirm("Ask the judge?", "the judge is not asked")
     limit = max(_LEAST_USD, 2 * (usd or 0.0)) if options.budget is None else options.budget
     run = api.post("/rulings/try", {**options.ruling, "budget_usd": limit})
     run = ended(api, run["id"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -41,6 +42,20 @@ def test_the_default_store_is_created_later(tmp_path: Path, monkeypatch: pytest.
     outcome = CliRunner().invoke(app, ["doctor"])
     assert outcome.exit_code == 0, outcome.output
     assert "the collector creates it at its first start" in outcome.output
+
+
+def test_a_locked_store_is_not_an_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def locked(*_: object) -> None:
+        raise sqlite3.OperationalError("database is locked")
+
+    with closing(Store(tmp_path, "off", 1 << 30)):
+        pass
+    monkeypatch.setattr("pandaeval_collector.cli._config.connect", locked)
+    outcome = CliRunner().invoke(app, ["doctor", "--store", str(tmp_path)])
+    assert outcome.exit_code == 1
+    assert "database is locked (try again in a moment)" in outcome.output
+    assert "check its permissions, and whether another program uses it" in outcome.output
+    assert "#upgrade" not in outcome.output
 
 
 @pytest.mark.parametrize("full", [False, True])

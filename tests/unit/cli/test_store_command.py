@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
 from pandaeval_collector.store.chunks import stored_traces
+from pandaeval_collector.store.connection import FILE_NAME, PAGE_BYTES, create
 from pandaeval_lab.replay.files import Input, Request
 from support.database import open_database
 from support.ports import free_ports
@@ -45,6 +46,17 @@ def folder(made: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+def damage_pages(file: Path, *tables: str) -> None:
+    """Overwrite the first page of each table."""
+    with open_database(file) as database:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        pages = [database.execute(query, (table,)).fetchone()[0] for table in tables]
+    with file.open("r+b") as content:
+        for page in pages:
+            content.seek((page - 1) * PAGE_BYTES)
+            content.write(b"\xff" * PAGE_BYTES)
+
+
 def verified(folder: Path) -> list[dict[str, Any]]:
     found = run("store", "verify", "--store", str(folder), "--format", "json")
     damages = [json.loads(line) for line in found.stdout.splitlines()]
@@ -65,6 +77,19 @@ class TestStore:
         assert found["cure"]
         assert found["about"]
         assert "1 damage" in run("store", "verify", "--store", str(folder)).stdout
+
+    @pytest.mark.parametrize("command", ["store verify", "store export -o -", "labels export"])
+    def test_after_a_command_found_damaged_pages_the_next_start_moves_a_large_file_aside(
+        self, folder: Path, command: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file = folder / FILE_NAME
+        damage_pages(file, "chunks", "people_labels")
+        monkeypatch.setattr("pandaeval_collector.store.connection._SMALL_BYTES", 0)
+        assert not create(file, "off"), "a start does not read all pages of a large file"
+        told = run(*command.split(), "--store", str(folder))
+        assert told.exit_code in (1, 2), told.output
+        assert create(file, "off"), "the damaged file is moved aside"
+        assert [*folder.glob(f"{FILE_NAME}.damaged-*")]
 
     def test_export_writes_a_file_that_evaluate_can_read(self, folder: Path, tmp_path: Path) -> None:
         file = tmp_path / "out.pb"

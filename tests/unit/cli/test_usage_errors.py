@@ -19,6 +19,7 @@ RESULTS = (
     "cannot be read: No such file or directory; give the file that `pandaeval evaluate --format json -o FILE` wrote"
 )
 KEY = "bad.yaml:1:9 judge.modle: unknown key; did you mean model?"
+NO_DRILL = "not the output of `pandaeval drill --format json` ("
 FIELD = "case.yaml:1: cases[0].expected_tols: is not a field of a case; did you mean expected_tools?"
 NO_FILE = "nowhere.yaml: no such file; `pandaeval config schema --example` prints an example"
 
@@ -71,6 +72,10 @@ MISTAKES = {
     "config check nowhere.yaml": NO_FILE,
     "init lang-graph": "lang-graph: no example program; did you mean langgraph?",
     "drill nowhere.jsonl": "name a file of traces, - for standard input, or",
+    "drill TRACES --model openai/x": "--model names a judge: add --judge, or omit --model",
+    "drill TRACES --baseline no-map.json": NO_DRILL,
+    "drill TRACES --baseline no-shares.json": NO_DRILL,
+    "judge check --attacks 121": "Invalid value for '--attacks': Input should be less than or equal to 120",
     "judge check": "name a model with --model, or set judge.model",
     "calibrate labels.csv": "name the scores with either --results FILE or --store FOLDER",
     "collector --config bad.yaml": KEY,
@@ -85,6 +90,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "bad.yaml": "judge: {modle: x}\n",
         "case.yaml": "- {id: a, expected_tols: []}\n",
         "empty.jsonl": "",
+        "no-map.json": '{"faults": ["exact_loop"]}',
+        "no-shares.json": '{"faults": {"exact_loop": {"by_metric": {"response": 1}}}}',
         "labels.csv": "trace_id,metric,label\n",
     }
     for name, text in files.items():

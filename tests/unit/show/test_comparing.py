@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from pandaeval_collector.cli import app
+from pandaeval_collector.cli._run_place import URL, over_http
 from pandaeval_collector.show.api.app import read_only_app
 from pandaeval_collector.show.api.client import AsyncApiClient
 from pandaeval_collector.show.api.work import Work
@@ -188,7 +189,24 @@ async def test_command_and_mcp_show_the_figures_of_the_api(folder: Path, client:
         assert f"{row['trend']} incident {row['id']}, a {row['a']}, b {row['b']}" in told
         assert row["id"] in done.output
     assert "latency (median): a 1.00 s, b 2.00 s" in told
-    assert "70 runs of a: pandaeval traces list --attribute service.version=1" in done.output
+    listed = f"pandaeval traces list --attribute service.version=1 --store {folder}\n"
+    assert f"70 runs of a: {listed}" in done.output, "the list is of the same store"
+
+
+@pytest.mark.parametrize(
+    ("url", "variable", "place"),
+    [(URL, None, ()), ("http://c:1", None, ("--url", "http://c:1")), (URL, "http://c:1", ("--url", URL))],
+)
+def test_a_printed_command_names_an_address_that_is_not_the_default(
+    url: str, variable: str | None, place: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PANDAEVAL_URL", raising=False)
+    if variable:
+        monkeypatch.setenv("PANDAEVAL_URL", variable)
+        with over_http(variable) as default:
+            assert default.place == ()
+    with over_http(url) as api:
+        assert api.place == place
 
 
 def test_the_command_requires_two_valid_filters(folder: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from pandaeval_collector.analysis.embedding import load as load_embedder
 from pandaeval_collector.base.runtime.modules import ModuleLoadError
 from pandaeval_collector.base.score import Finding, Score, Unscored
 from pandaeval_collector.cli import app
@@ -164,6 +165,16 @@ def test_prompts_and_metrics_commands_show_custom_metrics(shown: dict[str, Path]
     about = CliRunner().invoke(app, ["metrics", "upsell", "--config", str(config)]).output
     assert "Scores: none 1, fitting 0.8, pushy 0 (high)." in about
     assert "brevity" in CliRunner().invoke(app, ["metrics", "--config", str(config)]).output
+
+
+@pytest.mark.parametrize("embedder", ["embedded", "multilingual"])
+def test_the_threshold_of_coherence_is_that_of_the_configured_embedder(tmp_path: Path, embedder: str) -> None:
+    config = tmp_path / "pandaeval.yaml"
+    config.write_text(f"embedding: {{model: {embedder}}}")
+    bands = load_embedder(embedder).bands
+    assert bands is not None
+    told = CliRunner().invoke(app, ["metrics", "trace.coherence", "--config", str(config)]).output
+    assert f"threshold {bands.cut:g}, " in told
 
 
 def test_run_without_turns_and_output_is_no_content() -> None:

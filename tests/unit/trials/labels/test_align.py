@@ -91,3 +91,9 @@ def test_fewer_than_40_labels_are_an_error() -> None:
 def test_the_runs_of_a_session_are_in_one_half() -> None:
     halves = {LabelledRun(f"run {at}", True, "one session").held_out for at in range(20)}
     assert len(halves) == 1
+
+
+@pytest.mark.parametrize("session", ["one", "two", "three", "four", "five"])
+def test_labels_of_a_single_session_are_an_error(session: str) -> None:
+    with pytest.raises(ValueError, match=r"all labelled runs are in one half, .*; label more sessions"):
+        align([LabelledRun(f"run {at}", True, session) for at in range(LEAST)], Judges(), [IDLE])
