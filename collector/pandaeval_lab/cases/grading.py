@@ -123,6 +123,7 @@ class TrialGrader:
             "trial": trial.name,
             "layer": metric.layer,
             "case_kind": case.kind,
+            **({"scenario": True} if case.scenario else {}),
             "gates": metric.name in {short(name) for name in declared_graders(case)},
             "traces": [trace.trace_id for trace in trial.traces],
             **({"suite": self.suite.name} if self.suite.name else {}),

@@ -98,8 +98,8 @@ def run(options: CaseRunOptions) -> None:
     collector for the spans. If the agent is an address, this collector listens on server.grpc and server.http (4327,
     4328). If you press Ctrl-C, the command grades the finished attempts.
 
-    Exit code 1: a regression case fails, a gate fails, or no attempt finishes. A regression case fails if most of its
-    trials are incorrect. It also fails if no trial is correct and a trial has no score.
+    Exit code 1: a regression case or a scenario fails, a gate fails, or no attempt finishes. A case fails if most of
+    its trials are incorrect. It also fails if no trial is correct and a trial has no score.
 
     Exit code 2: an option cannot be used, or no attempt can be graded.
     """

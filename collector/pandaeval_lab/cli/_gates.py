@@ -140,9 +140,9 @@ def _silent(config: Config, summary: Summary, key: str) -> tuple[bool, str]:
 class CaseGates:
     """The rules of ``pandaeval cases run`` for its exit code.
 
-    - A regression case fails the run if most of its trials are incorrect. It also fails the run if no trial is correct
-      and a grader has no score.
-    - A capability case fails the run only by a threshold or the baseline.
+    - A regression case, or a case with a scenario, fails the run if most of its trials are incorrect. It also fails the
+      run if no trial is correct and a grader has no score.
+    - Another capability case fails the run only by a threshold or the baseline.
     - If every attempt ended with an error, the run fails.
 
     ``no_fail``: failing cases are only reported. The last rule still applies.
@@ -161,7 +161,7 @@ class CaseGates:
 
 
 def failing_cases(report: LayerReport, passed: bool = True, note: str = _REPORTED) -> Iterator[GateOutcome]:
-    """Yield failing regression cases, worst first.
+    """Yield cases that fail a run, worst first.
 
     By default, they are notices, because only configured gates change the exit code of ``evaluate``.
     """

@@ -27,7 +27,7 @@ from pandaeval_lab.cli._inputs import READ_LIMIT_S
 from pandaeval_lab.cli._names import stored
 from pandaeval_lab.report.page import ReportOrigin, write_report
 
-_OUTPUT = "Write to this file; default: standard output, or in a terminal pandaeval-report.html."
+_OUTPUT = "Write to this file; default: standard output, or a new HTML file in a terminal."
 _NO_TRACE = (
     "{path} has no scored agent trace yet. Send OTLP to a running `pandaeval collector` (gRPC {grpc}, HTTP {http}; "
     "docs/start/python.md). A trace is scored after its root span has ended and no span has arrived for close.quiet "

@@ -36,6 +36,7 @@ class TrialCount:
     """
 
     kind: str
+    has_scenario: bool = False
     correct: Counter[bool | None] = field(default_factory=Counter)
     broke: Counter[str] = field(default_factory=Counter)
     states: dict[str, Counter[str]] = field(default_factory=lambda: {layer: Counter() for layer in LAYERS})
@@ -62,12 +63,15 @@ class TrialCount:
 
     @property
     def fails(self) -> bool:
-        """Whether the case fails a run: more than half of its trials are incorrect, and it is no capability case.
+        """Whether the case fails a run: more than half of its trials are incorrect.
 
-        It also fails if no trial is correct and a declared grader has no score.
+        It also fails if no trial is correct and a declared grader has no score. A capability case without a scenario
+        fails no run.
         """
+        if self.kind == CAPABILITY and not self.has_scenario:
+            return False
         without_success = bool(self.unscored) and not self.correct[True]
-        return self.kind != CAPABILITY and (2 * self.correct[False] > self.trials or without_success)
+        return without_success or 2 * self.correct[False] > self.trials
 
     def brief(self, name: str) -> dict[str, Any]:
         def state(layer: str) -> str:
@@ -105,7 +109,7 @@ class LayerReport:
     def add(self, results: Sequence[Row]) -> None:
         row, about = _row(results), results[0]["metadata"]
         case, kind = about["case"], about["case_kind"]
-        self._cases.setdefault(case, TrialCount(kind)).add(row)
+        self._cases.setdefault(case, TrialCount(kind, about.get("scenario", False))).add(row)
         self._kinds.setdefault(kind, TrialCount(kind)).add(row)
         self.refused.update(call["tool"] for call in row["mock_calls"] if call["kind"] == "refused")
         self.past_mocks.update(row["past_mocks"])

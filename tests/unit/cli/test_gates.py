@@ -109,7 +109,7 @@ def test_a_threshold_of_zero_is_checked() -> None:
         ({("unscored", "no_content"): 1, ("assumed", ""): 2}, False, "none of 1 result has a score"),
         ({("unscored", "judge_failed"): 1, ("unscored", "no_content"): 8}, False, "none of 9 results has a score"),
         ({("unscored", "not_sampled"): 2}, False, "judge.sample is below 1"),
-        ({("unscored", "metric_error"): 2, ("assumed", ""): 2}, False, "A metric raised an error"),
+        ({("unscored", "metric_error"): 2, ("assumed", ""): 2}, False, "A metric or the embedder raised an error"),
     ],
 )
 def test_a_gate_without_scores_fails_unless_all_results_are_assumed(counts: Counts, passes: bool, says: str) -> None:
@@ -137,7 +137,7 @@ def test_results_not_captured_or_not_sampled_do_not_count_as_unscored() -> None:
 def test_a_low_mean_and_missing_scores_are_both_reported() -> None:
     text = _one({("scored", ""): 1, ("unscored", "timeout"): 1}, 0.1)[1]
     assert "is 0.1000; --format json shows all of them, --format html shows the failures; 1 of 2" in text
-    assert "Raise judge.timeout" in text
+    assert "raise judge.timeout" in text
 
 
 def test_the_gate_value_is_in_the_raw_scale_of_the_metric() -> None:

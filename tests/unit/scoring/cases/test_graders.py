@@ -530,6 +530,16 @@ class TestAbsentFindings:
         assert score(self.CASE, "finding_absent", others) == Why.NO_CONTENT
 
 
+@pytest.mark.parametrize(
+    ("part", "fails"), [({}, False), ({"kind": "regression"}, True), ({"scenario": {"goal": "A refund"}}, True)]
+)
+def test_a_wrong_capability_case_fails_the_run_only_with_a_scenario(part: dict[str, Any], fails: bool) -> None:
+    case = {"id": "c", "kind": "capability", "output_format": {"contains": ["refunded"]}, **part}
+    report, made = LayerReport(), Case.model_validate(case)
+    TrialGrader(EVALUATOR, Suite(cases=(made,)), report.add).results(Trial(made, "1", (trace(said="no", output="no"),)))
+    assert report.cases()["c"].fails is fails
+
+
 def test_correct_trial_has_no_broken_layer() -> None:
     refused = call("refund", {"order": 4}, {"ok": False, "error": "too late"})
     made = Case.model_validate({"id": "c", "absent": [{"metric": "trace.response", "label": "false_success"}]})
