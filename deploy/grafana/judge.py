@@ -13,7 +13,7 @@ _CHOSEN = '{gen_ai_request_model=~"$model", gen_ai_evaluation_name=~"$metric"}'
 _COST, _TOKENS = f"pandaeval_judge_cost_total{_CHOSEN}", f"pandaeval_judge_tokens_total{_CHOSEN}"
 _TOOK = f"pandaeval_judge_duration_seconds_bucket{_CHOSEN}"
 _ANSWERS, _JOBS = "pandaeval_judge_answers_total", "pandaeval_jobs_total"
-_RESULTS = f'{EVALUATIONS}{{gen_ai_evaluation_name=~"{JUDGED}", pandaeval_level="trace"}}'
+_RESULTS = f'{EVALUATIONS}{{gen_ai_evaluation_name=~"{JUDGED}"}}'
 
 
 def build() -> dashboard.Dashboard:
@@ -46,7 +46,7 @@ def _numbers() -> list[Panel]:
                steps=((0, GOOD), (0.8, WARN), (0.95, BAD))),
         number("Cost of a judged result", "Mean cost in the shown time.", f"{in_range(_COST, '')} / {judged}",
                "currencyUSD"),
-        number("Failed evaluations", "The judge or a metric failed, not the agent. Without results about sessions.",
+        number("Failed evaluations", "The judge or a metric failed, not the agent.",
                f"round({failed} or 0 * {in_range(_RESULTS, '')})", steps=((0, GOOD), (1, BAD))),
         number("From memory", "Share of answers that came from an earlier call, without cost.",
                f"({kept} or 0 * {asked}) / {asked}", "percentunit"),
@@ -110,8 +110,8 @@ def _queue() -> Panel:
 def _outcomes() -> Panel:
     return graph(
         "Judged results by outcome and reason of a missing score",
-        "Results about runs, not about sessions. over_budget: the daily budget is used up, or the judge was too slow. "
-        "not_sampled: not in the sample. injection_suspected: the trace contains instructions for the judge.",
+        "over_budget: the daily budget is used up, or the judge was too slow. not_sampled: not in the sample. "
+        "injection_suspected: the trace contains instructions for the judge.",
         {"{{pandaeval_outcome}} {{pandaeval_why}}": per_bar(_RESULTS, f"{OUTCOME}, {WHY}")},
         stacked=True,
     )
@@ -141,7 +141,7 @@ def _sampled() -> Panel:
     over = f'sum(rate({_RESULTS[:-1]}, pandaeval_why="over_budget"}}[$__rate_interval]))'
     return graph(
         "Share of results that were not judged",
-        "Results about runs: not in the sample (judge.sample), or the budget was used up, or the judge was too slow.",
+        "Not in the sample (judge.sample), or the budget was used up, or the judge was too slow.",
         {"not sampled": f"({without} or 0 * {whole}) / ({whole} > 0)",
          "over budget": f"({over} or 0 * {whole}) / ({whole} > 0)"},
         "percentunit",
