@@ -19,6 +19,7 @@ from deploy.grafana.words import (
     NAME,
     OUTCOME,
     PASSED,
+    RIGHT,
     SCORE,
     SCORED,
     SERVICE,
@@ -181,17 +182,15 @@ def _outcomes() -> Panel:
 
 def _numbers() -> list[Panel]:
     everything, decided = (in_range(EVALUATIONS + chosen(*label), "") for label in ((), (DECIDED,)))
-    passed, failing, unscored = (
-        in_range(EVALUATIONS + chosen(label), "") for label in ('pandaeval_passed="true"', FAILING, UNSCORED)
-    )
+    passed, failing, unscored = (in_range(EVALUATIONS + chosen(label), "") for label in (RIGHT, FAILING, UNSCORED))
     low = in_range(f"{SCORE}_bucket{chosen(AT_MOST_HALF)}", "")
     scores = in_range(f"{SCORE}_count{chosen()}", "")
     sessions = in_range(f"{SCORE}_count" + chosen('gen_ai_evaluation_name="agent_reliability"'), "")
     agents = f"count({in_range(EVALUATIONS + chosen(), AGENT)})"
     bad = ((0, GOOD), (0.1, WARN), (0.3, BAD))
     return [
-        number("Passed", "Passed share of the passed and failed results. Assumed results count as passed.",
-               kept(f"{passed} / {decided}", decided),
+        number("Passed", "Passed share of the passed and failed results. Assumed results do not count.",
+               kept(share(passed, decided), decided),
                "percentunit", steps=((0, BAD), (0.8, WARN), (0.95, GOOD))),
         number("Failed results", "Number of failed results.", f"round({failing} or 0 * {everything})"),
         number("Unscored", "Share of results without a score. Includes results that are not in the judge's sample.",
@@ -218,7 +217,7 @@ def _passing() -> Panel:
     labels = chosen('gen_ai_evaluation_name=~"$metric"', DECIDED)
     return graph(
         "Passed and failed",
-        "Number of passed and failed results, by metric. Assumed results count as passed.",
+        "Number of passed and failed results, by metric. Assumed results do not count.",
         {"{{gen_ai_evaluation_name}} passed: {{pandaeval_passed}}": per_bar(EVALUATIONS + labels, f"{NAME}, {PASSED}")},
         stacked=True,
     )

@@ -18,8 +18,9 @@ JUDGED = (
 """Metrics that only a judge can score."""
 UNSCORED = 'pandaeval_outcome="unscored"'
 SCORED = 'pandaeval_outcome="scored"'
-DECIDED = 'pandaeval_passed=~"true|false"'
-RIGHT = 'pandaeval_passed="true"'
+DECIDED = SCORED + ', pandaeval_passed=~"true|false"'
+RIGHT = SCORED + ', pandaeval_passed="true"'
+"""Assumed results also have passed."""
 FAILING = 'pandaeval_passed="false"'
 AT_MOST_HALF = 'le="0.5"'
 _COUNTED = re.compile(r"(?:increase|rate)\((.*?)\[\$__(?:range|rate_interval)\]\)")

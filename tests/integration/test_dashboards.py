@@ -314,6 +314,15 @@ def test_failed_evaluations_of_the_judge_include_sessions(tmp_path: Path) -> Non
     _assert_shows(tmp_path, "judge: Failed evaluations A", held, {"{}": 30})
 
 
+@pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
+@pytest.mark.parametrize(("passed", "share"), [("0+1x60", 0.25), ("_x60", 0)], ids=["some", "none"])
+def test_passed_share_excludes_assumed_results(tmp_path: Path, passed: str, share: float) -> None:
+    values = {'"assumed", pandaeval_passed="true"': "0+9x60", '"scored", pandaeval_passed="true"': passed}
+    values['"scored", pandaeval_passed="false"'] = "0+3x60"
+    held = {f"pandaeval_evaluations_total{{pandaeval_outcome={labels}}}": each for labels, each in values.items()}
+    _assert_shows(tmp_path, "agents: Passed A", held, {"{}": share})
+
+
 def test_judged_metrics_of_the_dashboards_are_the_metrics_that_only_a_judge_can_score() -> None:
     pytest.importorskip("grafana_foundation_sdk", reason="pip install grafana-foundation-sdk")
     from deploy.grafana.words import JUDGED
