@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from deploy.grafana.frame import choice, frame
-from deploy.grafana.panels import BAD, GOOD, WARN, Panel, graph, heat, listing, number
+from deploy.grafana.panels import BAD, WARN, Panel, graph, heat, listing, number
 from deploy.grafana.words import EVALUATIONS, FAILED, JUDGED, NAME, OUTCOME, WHY, in_range, per_bar, per_second
 
 _MODEL = "gen_ai_request_model"
@@ -43,11 +43,11 @@ def _numbers() -> list[Panel]:
         number("Cost", "Cost in the shown time, by list price of the model.", in_range(_COST, ""), "currencyUSD"),
         number("Spent today", "Today (UTC), with calls in progress. Needs judge.daily_usd.", spent, "currencyUSD"),
         number("Budget used", "Share of judge.daily_usd.", f"{spent} / {limit}", "percentunit",
-               steps=((0, GOOD), (0.8, WARN), (0.95, BAD))),
+               steps=((0.8, WARN), (0.95, BAD))),
         number("Cost of a judged result", "Mean cost in the shown time.", f"{in_range(_COST, '')} / {judged}",
                "currencyUSD"),
         number("Failed evaluations", "The judge or a metric failed, not the agent.",
-               f"round({failed} or 0 * {in_range(_RESULTS, '')})", steps=((0, GOOD), (1, BAD))),
+               f"round({failed} or 0 * {in_range(_RESULTS, '')})", steps=((1, BAD),)),
         number("From memory", "Share of answers that came from an earlier call, without cost.",
                f"({kept} or 0 * {asked}) / {asked}", "percentunit"),
     ]  # fmt: skip

@@ -323,6 +323,30 @@ def test_passed_share_excludes_assumed_results(tmp_path: Path, passed: str, shar
     _assert_shows(tmp_path, "agents: Passed A", held, {"{}": share})
 
 
+@pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
+def test_judged_column_counts_only_scores(tmp_path: Path) -> None:
+    result = 'pandaeval_evaluations_total{pandaeval_service="a", gen_ai_evaluation_name="correctness", '
+    failed = {f'{result}pandaeval_outcome="unscored", pandaeval_why="judge_failed"}}': "0+1x60"}
+    _assert_shows(tmp_path, "agents: What is measured, per service E", failed, {'{pandaeval_service="a"}': 0})
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
+def test_residuals_of_collectors_do_not_cancel(tmp_path: Path) -> None:
+    held = {f'pandaeval_accounting_residual{{instance="{value}"}}': f"{value}x60" for value in (3, -3)}
+    _assert_shows(tmp_path, "collector: Unaccounted for A", held, {"{}": 6})
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
+def test_dropped_results_are_unknown_without_a_collector(tmp_path: Path) -> None:
+    _assert_shows(tmp_path, "collector: Results not delivered A", {}, {})
+
+
+def test_only_verdicts_and_coverage_are_green() -> None:
+    found = [json.loads(file.read_text()) for file in FILES if file.stem != "collector"]
+    green = {panel["title"] for each in found for panel in panels(each) if '"green"' in json.dumps(panel)}
+    assert green == {"Handled correctly", "Handled correctly, per agent", "What is measured, per service"}
+
+
 def test_judged_metrics_of_the_dashboards_are_the_metrics_that_only_a_judge_can_score() -> None:
     pytest.importorskip("grafana_foundation_sdk", reason="pip install grafana-foundation-sdk")
     from deploy.grafana.words import JUDGED
@@ -352,7 +376,7 @@ def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
 
 def test_docs_state_the_number_of_queries() -> None:
     asked = list(queries())
-    count = f"all {len(asked)} queries, {sum(each.exemplars for each in asked)} queries for exemplars"
+    count = f"all {len(asked)} queries, including {sum(each.exemplars for each in asked)} for exemplars"
     assert count in (_ROOT / "docs" / "internals" / "interfaces.md").read_text()
 
 
