@@ -19,6 +19,7 @@ from deploy.grafana.words import (
     NAME,
     OUTCOME,
     PASSED,
+    RIGHT,
     SCORE,
     SCORED,
     SERVICE,
@@ -133,7 +134,7 @@ def _measured() -> Panel:
         "scored": _count(SCORED),
         "no content": _not_captured(),
         "sessions": _count('pandaeval_level="session"'),
-        "judged": _count(f'gen_ai_evaluation_name=~"{JUDGED}"'),
+        "judged": _count(f'{SCORED}, gen_ai_evaluation_name=~"{JUDGED}"'),
         "failed evaluations": _count(f'pandaeval_why=~"{FAILED}"'),
     }
     panel = listing(
@@ -141,17 +142,17 @@ def _measured() -> Panel:
         "A service without bad scores can be unmeasured. Numbers count results, also results without a score. no "
         "content: share of runs without a failure whose answer is unknown, because the instrumentation does not "
         "capture it. sessions: results about sessions; 0 if no span names a session, or none has closed yet. judged: "
-        "results of judged metrics; 0 if no judge is configured. failed evaluations: the judge or a metric failed. The "
-        "collector's log names the fix for each problem.",
+        "scores of the judge; 0 without a judge, before its first score, or if it fails. failed evaluations: the judge "
+        "or a metric failed. The collector's log names the fix for each problem.",
         {SERVICE: "service"},
         columns,
         width=14,
     )
-    coloured(panel, "no content", [(0, GOOD), (0.2, WARN), (0.9, BAD)], "percentunit", {"1": "no content captured"})
+    coloured(panel, "no content", [(0.2, WARN), (0.9, BAD)], "percentunit", {"1": "no content captured"})
     coloured(panel, "scored", [(1, GOOD)], words={"0": "nothing"})
-    coloured(panel, "sessions", [(1, GOOD)], words={"0": "no session id"})
-    coloured(panel, "judged", [(1, GOOD)], words={"0": "no judge"})
-    return coloured(panel, "failed evaluations", [(0, GOOD), (1, BAD)])
+    coloured(panel, "sessions", [(1, GOOD)], words={"0": "no closed session"})
+    coloured(panel, "judged", [(1, GOOD)], words={"0": "nothing judged"})
+    return coloured(panel, "failed evaluations", [(1, BAD)])
 
 
 def _not_captured() -> str:
@@ -181,18 +182,16 @@ def _outcomes() -> Panel:
 
 def _numbers() -> list[Panel]:
     everything, decided = (in_range(EVALUATIONS + chosen(*label), "") for label in ((), (DECIDED,)))
-    passed, failing, unscored = (
-        in_range(EVALUATIONS + chosen(label), "") for label in ('pandaeval_passed="true"', FAILING, UNSCORED)
-    )
+    passed, failing, unscored = (in_range(EVALUATIONS + chosen(label), "") for label in (RIGHT, FAILING, UNSCORED))
     low = in_range(f"{SCORE}_bucket{chosen(AT_MOST_HALF)}", "")
     scores = in_range(f"{SCORE}_count{chosen()}", "")
     sessions = in_range(f"{SCORE}_count" + chosen('gen_ai_evaluation_name="agent_reliability"'), "")
     agents = f"count({in_range(EVALUATIONS + chosen(), AGENT)})"
-    bad = ((0, GOOD), (0.1, WARN), (0.3, BAD))
+    bad = ((0.1, WARN), (0.3, BAD))
     return [
-        number("Passed", "Passed share of the passed and failed results. Assumed results count as passed.",
-               kept(f"{passed} / {decided}", decided),
-               "percentunit", steps=((0, BAD), (0.8, WARN), (0.95, GOOD))),
+        number("Passed", "Passed share of the passed and failed results. Assumed results do not count.",
+               kept(share(passed, decided), decided),
+               "percentunit", steps=((0, BAD), (0.8, WARN), (0.95, PLAIN))),
         number("Failed results", "Number of failed results.", f"round({failing} or 0 * {everything})"),
         number("Unscored", "Share of results without a score. Includes results that are not in the judge's sample.",
                kept(f"({unscored} or 0 * {everything}) / {everything}", everything), "percentunit", steps=bad),
@@ -218,7 +217,7 @@ def _passing() -> Panel:
     labels = chosen('gen_ai_evaluation_name=~"$metric"', DECIDED)
     return graph(
         "Passed and failed",
-        "Number of passed and failed results, by metric. Assumed results count as passed.",
+        "Number of passed and failed results, by metric. Assumed results do not count.",
         {"{{gen_ai_evaluation_name}} passed: {{pandaeval_passed}}": per_bar(EVALUATIONS + labels, f"{NAME}, {PASSED}")},
         stacked=True,
     )
@@ -241,7 +240,7 @@ def _worst() -> Panel:
         {SERVICE: "service", AGENT: "agent", NAME: "metric"},
         {"mean score": kept(f"bottomk(15, {total} / ({count} > 0))", in_range(f"{SCORE}_count{_METRIC}", ""))},
     )
-    coloured(panel, "mean score", [(0, BAD), (0.5, WARN), (0.8, GOOD)])
+    coloured(panel, "mean score", [(0, BAD), (0.5, WARN), (0.8, PLAIN)])
     return linked(panel, "agent", "Sessions of this agent", f"{_SESSIONS}&${{__url_time_range}}")
 
 

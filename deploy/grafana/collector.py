@@ -30,18 +30,18 @@ def build() -> dashboard.Dashboard:
 
 
 def _numbers() -> list[Panel]:
-    dropped = f'sum(pandaeval_exporter_items_total{_ON[:-1]}, pandaeval_outcome="dropped"}}) or vector(0)'
+    dropped = f'sum(pandaeval_exporter_items_total{_ON[:-1]}, pandaeval_outcome="dropped"}})'
+    collectors = f"count(pandaeval_accounting_residual{_ON})"
     return [
-        number("Collectors", "Number of collectors that send metrics.",
-               f"count(pandaeval_accounting_residual{_ON})", width=4),
+        number("Collectors", "Number of collectors that send metrics.", collectors, width=4),
         number("Unaccounted for", "Spans and log records that no counter includes. If it is not 0, there is a bug.",
-               f"sum(pandaeval_accounting_residual{_ON})", steps=((-1e9, BAD), (0, GOOD), (1, BAD))),
+               f"sum(abs(pandaeval_accounting_residual{_ON}))", steps=((0, GOOD), (1, BAD))),
         number("Spans per second", "Decoded spans, including duplicates and rejected spans.",
                f'sum(rate(pandaeval_spans_total{_ON[:-1]}, pandaeval_outcome="decoded"}}[$__rate_interval]))'),
         number("Lag", "Time for which the oldest complete trace has waited for its score.",
                f"max(pandaeval_lag_seconds{_ON})", "s", steps=((0, GOOD), (10, WARN), (60, BAD))),
-        number("Results not delivered", "Dropped since the start: refused by a sink, too old, or too many.", dropped,
-               steps=((0, GOOD), (1, BAD))),
+        number("Results not delivered", "Dropped since the start: refused by a sink, too old, or too many.",
+               f"{dropped} or 0 * {collectors}", steps=((0, GOOD), (1, BAD))),
         number("Memory", "Largest resident memory of a main process, without its helper processes.",
                f"max(pandaeval_memory_bytes{_ON})", "bytes"),
     ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from deploy.grafana.frame import choice, frame
-from deploy.grafana.panels import BAD, GOOD, WARN, Panel, graph, heat, listing, number
+from deploy.grafana.panels import BAD, WARN, Panel, graph, heat, listing, number
 from deploy.grafana.words import EVALUATIONS, FAILED, JUDGED, NAME, OUTCOME, WHY, in_range, per_bar, per_second
 
 _MODEL = "gen_ai_request_model"
@@ -13,7 +13,7 @@ _CHOSEN = '{gen_ai_request_model=~"$model", gen_ai_evaluation_name=~"$metric"}'
 _COST, _TOKENS = f"pandaeval_judge_cost_total{_CHOSEN}", f"pandaeval_judge_tokens_total{_CHOSEN}"
 _TOOK = f"pandaeval_judge_duration_seconds_bucket{_CHOSEN}"
 _ANSWERS, _JOBS = "pandaeval_judge_answers_total", "pandaeval_jobs_total"
-_RESULTS = f'{EVALUATIONS}{{gen_ai_evaluation_name=~"{JUDGED}", pandaeval_level="trace"}}'
+_RESULTS = f'{EVALUATIONS}{{gen_ai_evaluation_name=~"{JUDGED}"}}'
 
 
 def build() -> dashboard.Dashboard:
@@ -43,11 +43,11 @@ def _numbers() -> list[Panel]:
         number("Cost", "Cost in the shown time, by list price of the model.", in_range(_COST, ""), "currencyUSD"),
         number("Spent today", "Today (UTC), with calls in progress. Needs judge.daily_usd.", spent, "currencyUSD"),
         number("Budget used", "Share of judge.daily_usd.", f"{spent} / {limit}", "percentunit",
-               steps=((0, GOOD), (0.8, WARN), (0.95, BAD))),
+               steps=((0.8, WARN), (0.95, BAD))),
         number("Cost of a judged result", "Mean cost in the shown time.", f"{in_range(_COST, '')} / {judged}",
                "currencyUSD"),
-        number("Failed evaluations", "The judge or a metric failed, not the agent. Without results about sessions.",
-               f"round({failed} or 0 * {in_range(_RESULTS, '')})", steps=((0, GOOD), (1, BAD))),
+        number("Failed evaluations", "The judge or a metric failed, not the agent.",
+               f"round({failed} or 0 * {in_range(_RESULTS, '')})", steps=((1, BAD),)),
         number("From memory", "Share of answers that came from an earlier call, without cost.",
                f"({kept} or 0 * {asked}) / {asked}", "percentunit"),
     ]  # fmt: skip
@@ -110,8 +110,8 @@ def _queue() -> Panel:
 def _outcomes() -> Panel:
     return graph(
         "Judged results by outcome and reason of a missing score",
-        "Results about runs, not about sessions. over_budget: the daily budget is used up, or the judge was too slow. "
-        "not_sampled: not in the sample. injection_suspected: the trace contains instructions for the judge.",
+        "over_budget: the daily budget is used up, or the judge was too slow. not_sampled: not in the sample. "
+        "injection_suspected: the trace contains instructions for the judge.",
         {"{{pandaeval_outcome}} {{pandaeval_why}}": per_bar(_RESULTS, f"{OUTCOME}, {WHY}")},
         stacked=True,
     )
@@ -141,7 +141,7 @@ def _sampled() -> Panel:
     over = f'sum(rate({_RESULTS[:-1]}, pandaeval_why="over_budget"}}[$__rate_interval]))'
     return graph(
         "Share of results that were not judged",
-        "Results about runs: not in the sample (judge.sample), or the budget was used up, or the judge was too slow.",
+        "Not in the sample (judge.sample), or the budget was used up, or the judge was too slow.",
         {"not sampled": f"({without} or 0 * {whole}) / ({whole} > 0)",
          "over budget": f"({over} or 0 * {whole}) / ({whole} > 0)"},
         "percentunit",

@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders import dashboard
 
 from deploy.grafana.failed import failed, sources
 from deploy.grafana.frame import folded, frame, units
-from deploy.grafana.panels import BAD, GOOD, WARN, Panel, coloured, graph, heat, listing, number
+from deploy.grafana.panels import BAD, PLAIN, WARN, Panel, coloured, graph, heat, listing, number
 from deploy.grafana.words import (
     AGENT,
     EVALUATIONS,
@@ -31,6 +31,8 @@ _CONSISTENCY = chosen('gen_ai_evaluation_name="agent_consistency"')
 _SESSION = 'pandaeval_level="session"'
 _KINDS = "confidence|coherence|loop_detection|tool_correctness|tool_loop"
 _SIGNALS = chosen('pandaeval_level="trace"', f'gen_ai_evaluation_name=~"{_KINDS}"')
+_STEPS = ((0, BAD), (0.5, WARN), (0.7, PLAIN))
+"""Never green: without a failure, a task can still have failed."""
 _CLICK = "The dots are exemplars: click one to open the trace (for a session, its last trace)."
 
 
@@ -53,14 +55,13 @@ def build() -> dashboard.Dashboard:
 def _numbers() -> list[Panel]:
     count = in_range(f"{SCORE}_count{_RELIABILITY}", "")
     total = in_range(f"{SCORE}_sum{_RELIABILITY}", "")
-    steps = ((0, BAD), (0.5, WARN), (0.7, GOOD))
     return [
         number("Sessions scored", "Number of closed sessions with a score of agent_reliability.", f"round({count})",
                width=8),
         number("Mean reliability", "1: no signal was risky. This does not show that tasks succeeded.",
-               kept(f"{total} / ({count} > 0)", count), width=8, steps=steps),
+               kept(f"{total} / ({count} > 0)", count), width=8, steps=_STEPS),
         number("Unreliable", "Share of sessions with a score of at most 0.5.", below_half(_RELIABILITY, ""),
-               "percentunit", width=8, steps=((0, GOOD), (0.05, WARN), (0.2, BAD))),
+               "percentunit", width=8, steps=((0.05, WARN), (0.2, BAD))),
     ]  # fmt: skip
 
 
@@ -99,7 +100,7 @@ def _steadiness() -> tuple[Panel, Panel]:
         {SERVICE: "service", AGENT: "agent"},
         {"consistency": kept(f"{steady} / ({sessions} > 0)", sessions, f"{SERVICE}, {AGENT}")},
     )
-    coloured(agents, "consistency", [(0, BAD), (0.5, WARN), (0.7, GOOD)])
+    coloured(agents, "consistency", _STEPS)
     return heat("Distribution of agent_consistency", _CLICK, buckets(SCORE, _CONSISTENCY)), agents
 
 
@@ -135,4 +136,4 @@ def _agents() -> Panel:
         {"sessions": kept(f"round({count})", count, by), "reliability": kept(f"{total} / ({count} > 0)", count, by)},
         width=24,
     )
-    return coloured(panel, "reliability", [(0, BAD), (0.5, WARN), (0.7, GOOD)])
+    return coloured(panel, "reliability", _STEPS)

@@ -11,13 +11,16 @@ OUTCOME, WHY, PASSED = "pandaeval_outcome", "pandaeval_why", "pandaeval_passed"
 CHOSEN = 'pandaeval_service=~"$service", gen_ai_agent_name=~"$agent", deployment_environment_name=~"$environment"'
 """Selection by the variables at the top of a dashboard. An absent label counts as empty, which ``.*`` matches."""
 JUDGED = (
-    "correctness|task_completion|tool_correctness|argument_correctness|step_efficiency|confidence|plan_adherence|"
-    "plan_quality"
+    "agent_behavior_failure|argument_correctness|confidence|correctness|faithfulness|goal_completion|helpfulness|"
+    "plan_adherence|plan_quality|relevance|step_efficiency|task_completion|tool_correctness|turn_coherence|"
+    "user_friction|verbosity"
 )
+"""Metrics that only a judge can score."""
 UNSCORED = 'pandaeval_outcome="unscored"'
 SCORED = 'pandaeval_outcome="scored"'
-DECIDED = 'pandaeval_passed=~"true|false"'
-RIGHT = 'pandaeval_passed="true"'
+DECIDED = SCORED + ', pandaeval_passed=~"true|false"'
+RIGHT = SCORED + ', pandaeval_passed="true"'
+"""Assumed results also have passed."""
 FAILING = 'pandaeval_passed="false"'
 AT_MOST_HALF = 'le="0.5"'
 _COUNTED = re.compile(r"(?:increase|rate)\((.*?)\[\$__(?:range|rate_interval)\]\)")

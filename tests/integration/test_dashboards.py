@@ -10,6 +10,7 @@ import math
 import re
 import subprocess
 import time
+from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,12 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from pandaeval_collector.base import telemetry
+from pandaeval_collector.base.result import wire_name
 from pandaeval_collector.base.score import Score
 from pandaeval_collector.exporters._evaluation_spans import spans
 from pandaeval_collector.exporters.encode import encode_attributes, log_record
 from pandaeval_collector.exporters.prometheus import metric_name
+from pandaeval_collector.scoring.registry import registry
 from pandaeval_collector.show.api.live_page import runbook_page
 from pandaeval_collector.store import series
 from support.collector import CollectorProcess
@@ -298,16 +301,70 @@ def test_alert_rules_pass_promtool_tests() -> None:
 def test_share_handled_correctly_uses_recent_results_or_else_all_results(
     tmp_path: Path, passed: str, failed: str, share: float | None
 ) -> None:
-    [asked] = [each for each in queries() if each.where == "agents: Handled correctly A"]
-    name = (
-        'pandaeval_evaluations_total{gen_ai_evaluation_name="correctness", pandaeval_level="session", pandaeval_passed='
-    )
-    series = [{"series": f'{name}"{key}"}}', "values": held} for key, held in (("true", passed), ("false", failed))]
-    expected = [] if share is None else [{"labels": "{}", "value": share}]
+    verdict = 'pandaeval_evaluations_total{gen_ai_evaluation_name="correctness", pandaeval_level="session", '
+    held = {f'{verdict}pandaeval_outcome="scored", pandaeval_passed="true"}}': passed}
+    held[f'{verdict}pandaeval_outcome="scored", pandaeval_passed="false"}}'] = failed
+    _assert_shows(tmp_path, "agents: Handled correctly A", held, {} if share is None else {"{}": share})
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
+def test_failed_evaluations_of_the_judge_include_sessions(tmp_path: Path) -> None:
+    failed = 'pandaeval_evaluations_total{gen_ai_evaluation_name="correctness", pandaeval_why="judge_failed", '
+    held = {f'{failed}pandaeval_level="{level}"}}': "0+1x60" for level in ("session", "trace")}
+    _assert_shows(tmp_path, "judge: Failed evaluations A", held, {"{}": 30})
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
+@pytest.mark.parametrize(("passed", "share"), [("0+1x60", 0.25), ("_x60", 0)], ids=["some", "none"])
+def test_passed_share_excludes_assumed_results(tmp_path: Path, passed: str, share: float) -> None:
+    values = {'"assumed", pandaeval_passed="true"': "0+9x60", '"scored", pandaeval_passed="true"': passed}
+    values['"scored", pandaeval_passed="false"'] = "0+3x60"
+    held = {f"pandaeval_evaluations_total{{pandaeval_outcome={labels}}}": each for labels, each in values.items()}
+    _assert_shows(tmp_path, "agents: Passed A", held, {"{}": share})
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
+def test_judged_column_counts_only_scores(tmp_path: Path) -> None:
+    result = 'pandaeval_evaluations_total{pandaeval_service="a", gen_ai_evaluation_name="correctness", '
+    failed = {f'{result}pandaeval_outcome="unscored", pandaeval_why="judge_failed"}}': "0+1x60"}
+    _assert_shows(tmp_path, "agents: What is measured, per service E", failed, {'{pandaeval_service="a"}': 0})
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
+def test_residuals_of_collectors_do_not_cancel(tmp_path: Path) -> None:
+    held = {f'pandaeval_accounting_residual{{instance="{value}"}}': f"{value}x60" for value in (3, -3)}
+    _assert_shows(tmp_path, "collector: Unaccounted for A", held, {"{}": 6})
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="needs promtool: apt-get install prometheus")
+def test_dropped_results_are_unknown_without_a_collector(tmp_path: Path) -> None:
+    _assert_shows(tmp_path, "collector: Results not delivered A", {}, {})
+
+
+def test_only_verdicts_and_coverage_are_green() -> None:
+    found = [json.loads(file.read_text()) for file in FILES if file.stem != "collector"]
+    green = {panel["title"] for each in found for panel in panels(each) if '"green"' in json.dumps(panel)}
+    assert green == {"Handled correctly", "Handled correctly, per agent", "What is measured, per service"}
+
+
+def test_judged_metrics_of_the_dashboards_are_the_metrics_that_only_a_judge_can_score() -> None:
+    pytest.importorskip("grafana_foundation_sdk", reason="pip install grafana-foundation-sdk")
+    from deploy.grafana.words import JUDGED
+
+    known = (metric for metric in registry().values() if metric.kind == "llm")
+    names = {wire_name(metric.level, metric.name) for metric in known if not getattr(metric, "by_code", None)}
+    assert set(JUDGED.split("|")) == names
+
+
+def _assert_shows(folder: Path, where: str, held: Mapping[str, str], shown: Mapping[str, float]) -> None:
+    """Assert the values of a query by labels. ``held``: values for each minute by series."""
+    [asked] = [each for each in queries() if each.where == where]
+    series = [{"series": name, "values": values} for name, values in held.items()]
+    expected = [{"labels": labels, "value": value} for labels, value in shown.items()]
     expression = {"expr": filled(asked.expression), "eval_time": "50m", "exp_samples": expected}
     test = {"interval": "1m", "input_series": series, "promql_expr_test": [expression]}
-    (tmp_path / "test.yaml").write_text(json.dumps({"tests": [test]}))
-    done = subprocess.run([str(PROMTOOL), "test", "rules", "test.yaml"], cwd=tmp_path, capture_output=True, text=True)
+    (folder / "test.yaml").write_text(json.dumps({"tests": [test]}))
+    done = subprocess.run([str(PROMTOOL), "test", "rules", "test.yaml"], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -319,7 +376,7 @@ def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
 
 def test_docs_state_the_number_of_queries() -> None:
     asked = list(queries())
-    count = f"all {len(asked)} queries, {sum(each.exemplars for each in asked)} queries for exemplars"
+    count = f"all {len(asked)} queries, including {sum(each.exemplars for each in asked)} for exemplars"
     assert count in (_ROOT / "docs" / "internals" / "interfaces.md").read_text()
 
 
