@@ -1,4 +1,4 @@
-"""Selects judged runs for labelling with known probabilities, half at random, half near the threshold.
+"""Draws judged runs for labelling at random, with known probabilities. Runs near the threshold have more weight.
 
 Runs are ranked by a hash of their ID divided by their weight (sequential Poisson sampling, Ohlsson 1998; priority
 sampling, Duffield, Lund and Thorup 2007). A run's probability is its weight times the rank of the first undrawn run.

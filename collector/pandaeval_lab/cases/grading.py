@@ -94,7 +94,7 @@ class TrialGrader:
         started = time.perf_counter()
         of_parts = (self._by_name[name] for name in ("answer_correctness", "tool_correctness"))
         limits = {each.name: self._threshold(each, trial.case) for each in of_parts}
-        context = TrialContext(self._threshold(metric, trial.case), judged, graded, limits)
+        context = TrialContext(self._threshold(metric, trial.case), judged, graded, limits, self._settings.end_tokens)
         finding = run_metric(metric, trial, context, None if metric is self._correct else self._refusal(trial))
         if finding is None:
             return None

@@ -269,12 +269,17 @@ class Graded:
 
 @dataclass(frozen=True, slots=True)
 class TrialContext:
-    """Further inputs of a grader. ``judged``: findings of the judge; ``graded``: outcomes for ``trial_correct``."""
+    """Further inputs of a grader.
+
+    ``judged``: findings of the judge; ``graded``: outcomes for ``trial_correct``; ``end_tokens``: answers that declare
+    the end.
+    """
 
     threshold: float
     judged: Mapping[str, Finding] = field(default_factory=dict)
     graded: tuple[Graded, ...] = ()
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    end_tokens: tuple[str, ...] = ()
 
 
 def counts_tool(name: str, how: CountedCalls, read_only: bool | None = None) -> bool:

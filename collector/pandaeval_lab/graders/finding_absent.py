@@ -24,7 +24,7 @@ from pandaeval_lab.graders._expected import trial_metric
 _NO_TEXTS = Texts({}, (), "", None)
 
 
-def _reported(trial: Trial) -> Iterator[tuple[AbsentFinding, Finding | None]]:
+def _reported(trial: Trial, context: TrialContext) -> Iterator[tuple[AbsentFinding, Finding | None]]:
     for absent in trial.case.absent:
         metric = rule_of(absent)
         if metric is None:
@@ -32,7 +32,8 @@ def _reported(trial: Trial) -> Iterator[tuple[AbsentFinding, Finding | None]]:
         threshold = metric.threshold
         assert not callable(threshold)  # only embedding metrics compute a threshold
         for index, trace in enumerate(trial.traces):
-            yield absent, metric.evaluate(trace, TraceContext(_NO_TEXTS, threshold, before=_before(trial, index)))
+            of_trace = TraceContext(_NO_TEXTS, threshold, end_tokens=context.end_tokens, before=_before(trial, index))
+            yield absent, metric.evaluate(trace, of_trace)
 
 
 def _before(trial: Trial, index: int) -> EarlierContent | None:
@@ -44,7 +45,7 @@ def _before(trial: Trial, index: int) -> EarlierContent | None:
 
 
 def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
-    reported = [*_reported(trial)]
+    reported = [*_reported(trial, context)]
     if not reported:
         return None
     trial.check_calls()
@@ -58,9 +59,15 @@ def _evaluate(trial: Trial, context: TrialContext) -> Finding | None:
             )
     silent = next((finding for _, finding in reported if isinstance(finding, Unscored)), None)
     if silent is not None:
-        return Unscored(Why.NO_CONTENT, silent.reason)
+        return Unscored(silent.why, silent.reason)
     labels = ", ".join(dict.fromkeys(absent.label for absent, _ in reported))
     return Score(1.0, f"absent: {labels}")
 
 
-METRIC = trial_metric(_evaluate, needs="a case with absent", unscored=(Why.NO_CONTENT,), layer="outcome", version="2")
+METRIC = trial_metric(
+    _evaluate,
+    needs="a case with absent",
+    unscored=(Why.INCOMPLETE_TRACE, Why.NO_CONTENT, Why.INSUFFICIENT_EVIDENCE),
+    layer="outcome",
+    version="3",
+)

@@ -18,7 +18,7 @@ from pandaeval_collector.judge.rubric import Rubric
 from pandaeval_collector.scoring.metric import TraceMetric
 from pandaeval_collector.scoring.metrics.trace.confidence import METRIC as CONFIDENCE
 from pandaeval_collector.scoring.registry import registry
-from pandaeval_otel.model import Kind, Message, Span, Text, ToolDefinition, ToolRequest, Trace
+from pandaeval_otel.model import Kind, Message, Span, Text, ToolDefinition, ToolRequest, Trace, Turn
 from support.attacked import attacked
 from support.judged import TRACE_ID, call, trace
 from support.scripted_judge import ScriptedJudge
@@ -53,6 +53,15 @@ class TestFactsLimitTheJudge:
         found = await completion(trace(calls=[call(1, "book_ferry", error="full"), call(2, later)]))
         assert found.value == 1.0
         assert "capped_by" not in found.metadata
+
+    @pytest.mark.parametrize(("second", "capped"), [("It is booked.", True), ("I could not book it.", False)])
+    async def test_an_apology_before_the_failure_does_not_remove_the_cap(self, second: str, capped: bool) -> None:
+        answers = ("I could not find the parcel.", second)
+        spans = [Span(TRACE_ID, f"{n}" * 16, "", "chat", Kind.LLM, (3 * n - 1) * 10**9, 3 * n * 10**9) for n in (1, 2)]
+        turns = tuple(Turn("Go on.", text, span.span_id) for text, span in zip(answers, spans, strict=True))
+        failing = call(4, "book_ferry", error="full")
+        found = await completion(trace(calls=[failing], spans=tuple(spans), turns=turns, output=second))
+        assert ("capped_by" in found.metadata) is capped
 
     async def test_an_error_in_a_tool_result_counts_as_a_failure(self) -> None:
         refused = call(1, "cancel_order", result={"error": "already shipped"})

@@ -15,6 +15,7 @@ from pandaeval_collector.scoring.metric import JudgedMetric
 
 VERDICT = "correctness"
 """The metric whose result is the judge's verdict on a run."""
+_READ_END_TOKENS = frozenset({"response", "run_ended", "finding_absent"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class EvaluatorSettings:
     def identity(self, *names: str) -> dict[str, Any]:
         """Return the settings that identify results. ``names``: of the metric and its signals."""
         identity: dict[str, Any] = {"fragments": False}
-        if self.end_tokens and "response" in names:
+        if self.end_tokens and _READ_END_TOKENS.intersection(names):
             identity["end_tokens"] = sorted(self.end_tokens)
         return identity
 

@@ -16,7 +16,7 @@ from pandaeval_collector.base.errors import UserError
 from pandaeval_collector.base.result import Result
 from pandaeval_collector.base.score import Score, Unscored, Why
 from pandaeval_collector.judge.client import AnswerCost
-from pandaeval_collector.scoring.evaluator import Evaluator
+from pandaeval_collector.scoring.evaluator import Evaluator, EvaluatorSettings
 from pandaeval_lab.cases import Case, Suite, Trial, read_suite
 from pandaeval_lab.cases.graders import suite_warnings
 from pandaeval_lab.cases.grading import TrialGrader, TrialVerdict
@@ -527,7 +527,47 @@ class TestAbsentFindings:
 
     def test_finding_is_unscored_if_another_program_ran_the_trial(self) -> None:
         others = self._visit("The fare is 9.80 EUR.", scope="shop")
-        assert score(self.CASE, "finding_absent", others) == Why.NO_CONTENT
+        assert score(self.CASE, "finding_absent", others) == Why.INSUFFICIENT_EVIDENCE
+
+
+class TestRunEnded:
+    CASE: ClassVar = {"graders": ["run_ended"]}
+    REFUSED = call("refund", {"order": 4}, {"ok": False, "error": "too late"})
+
+    @pytest.mark.parametrize(
+        ("run", "expected"),
+        [
+            (trace(), True),
+            (trace(REFUSED, output="The refund was refused. How do you want to continue?"), True),
+            (trace(REFUSED, call("transfer_to_human"), output="I transferred you."), True),
+            (trace(REFUSED, output="The refund was refused: too late."), False),
+            (trace(REFUSED, output="I have refunded the order."), False),
+            (trace(blocked=("filter", "SAFETY")), False),
+        ],
+    )
+    def test_trial_passes_if_response_passes_without_a_label(self, run: Trace, expected: bool) -> None:
+        assert results(self.CASE, run)["run_ended"].success is expected
+
+    def test_reason_of_a_missing_score_is_that_of_response(self) -> None:
+        assert (
+            score(self.CASE, "run_ended", trace(output=None, input="go", turns=(Turn("go", None),))) == Why.NO_CONTENT
+        )
+        assert score(self.CASE, "run_ended", trace(stopped="AbortError")) == Why.INCOMPLETE_TRACE
+        assert score(self.CASE, "run_ended", trace(output="TERMINATE")) == Why.INSUFFICIENT_EVIDENCE
+
+    def test_configured_end_tokens_declare_the_end(self) -> None:
+        run, cases = trace(output="TERMINATE"), []
+        run = replace(run, spans=tuple(replace(span, system="Be kind.") for span in run.spans))
+        control = {"absent": [{"metric": "trace.response", "label": "control_token"}], **self.CASE}
+        made = Case.model_validate({"id": "c", **control})
+        for tokens in ((), ("TERMINATE",)):
+            evaluator = Evaluator(Embedder(), EvaluatorSettings(end_tokens=tokens))
+            graded = TrialGrader(evaluator, Suite(cases=(made,))).results(Trial(made, "1", (run,)))
+            cases.append({each.metric: each for each in graded})
+        before, after = cases
+        for name in ("run_ended", "finding_absent"):
+            assert (before[name].success, after[name].success) == (False, True)
+            assert before[name].id != after[name].id
 
 
 @pytest.mark.parametrize(

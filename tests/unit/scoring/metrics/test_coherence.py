@@ -188,6 +188,18 @@ class TestUnknownTexts:
         found = score(ask(embedded, trace((REFUND, REFUNDED), (GERMAN, ANTWORT))))
         assert found.coverage == 0.5
         assert found.metadata["turns"] == 1
+        assert "; turns not read: 2 (the embedder embedded-1 cannot read the message: " in found.reason
+
+    def test_give_no_score_if_fewer_than_half_of_the_turns_are_read(self, embedded: EmbeddedEmbedder) -> None:
+        found = ask(embedded, trace((GERMAN, ANTWORT), (REFUND, REFUNDED), (REFUND, ANTWORT)))
+        assert isinstance(found, Unscored)
+        assert (found.why, found.coverage) == (Why.INSUFFICIENT_EVIDENCE, 1 / 3)
+        assert found.reason.startswith("too few turns can be read: the answer is on topic (")
+        assert "; turns not read: 1, 3 (the embedder embedded-1 cannot read the message: " in found.reason
+
+    def test_give_a_score_if_the_read_turns_are_off_topic(self, embedded: EmbeddedEmbedder) -> None:
+        found = score(ask(embedded, trace((GERMAN, ANTWORT), (REFUND, TOWN), (REFUND, ANTWORT))))
+        assert (found.label, found.failed, found.coverage) == ("off_topic", True, 1 / 3)
 
     def test_are_reported_by_the_embedder(self) -> None:
         class Polyglot(WordEmbedder):

@@ -188,6 +188,16 @@ async def test_session_is_unscored_if_less_than_half_of_it_can_be_shown(metric: 
     assert not caller.asked
 
 
+async def test_run_is_unscored_if_less_than_half_of_it_can_be_shown() -> None:
+    caller = ScriptedCaller({"correctness": RIGHT})
+    shown = replace(pack(RUN, b"s" * 32), shown=0.4)
+    finding = await registry()["trace.correctness"].ask(RUN, Judge(JudgeClient(caller, Memory()), shown, "m"))
+    assert isinstance(finding, Unscored)
+    assert finding.why is Why.INSUFFICIENT_EVIDENCE
+    assert finding.reason == "the run is too long: only 40% of it fits the judge (judge.context_tokens)"
+    assert not caller.asked
+
+
 @pytest.mark.parametrize("metric", [CORRECTNESS, GOAL, FRICTION])
 def test_session_without_traces_is_unscored(metric: Any) -> None:
     assert isinstance(metric.evaluate(SessionView("s", ()), SessionContext(0.5, frozenset(), {}, ())), Unscored)

@@ -388,7 +388,23 @@ class TestArgumentCorrectness:
         given = verdicts((1, "yes"), (2, "unknown"), (3, "no"))
         found = await scored("argument_correctness", three, argument_correctness=given)
         assert (found.value, found.coverage) == (0.5, 2 / 3)
-        assert "Undecided calls: 1." in found.reason
+        assert "Undecided: calls 2." in found.reason
+
+    @pytest.mark.parametrize("wrong", [0, 1, 10])
+    async def test_fewer_than_half_of_the_calls_give_no_score_unless_most_are_wrong(self, wrong: int) -> None:
+        answers = ["no"] * wrong + ["yes"] * (10 - wrong) + ["unknown"] * 30
+        given = verdicts(*zip([*range(1, 21), *range(81, 101)], answers, strict=True))
+        subject = trace(calls=[call(n) for n in range(1, 101)])
+        found, _ = await ask("argument_correctness", subject, argument_correctness=given)
+        assert found is not None
+        assert "Calls 1-20, 81-100 of 100 were judged. Undecided: calls 11-20, 81-100." in found.reason
+        if wrong == 10:
+            assert isinstance(found, Score)
+            assert (found.value, found.coverage) == (0.0, 0.1)
+        else:
+            assert isinstance(found, Unscored)
+            assert (found.why, found.coverage) == (Why.INSUFFICIENT_EVIDENCE, 0.1)
+            assert found.reason.startswith("too few calls were decided: 10 of 100. ")
 
     async def test_verdict_on_a_call_without_a_reason_is_invalid(self) -> None:
         silent = {"verdicts": [{"call": 1, "reason": "", "verdict": "yes"}], "reason": "Fine."}

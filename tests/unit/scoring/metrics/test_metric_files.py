@@ -27,8 +27,10 @@ from pandaeval_collector.scoring.metrics.session.agent_reliability import METRIC
 from pandaeval_collector.scoring.metrics.trace.coherence import METRIC as COHERENCE
 from pandaeval_collector.scoring.metrics.trace.loop_detection import METRIC as LOOP
 from pandaeval_collector.scoring.metrics.trace.response import METRIC as RESPONSE
+from pandaeval_collector.scoring.metrics.trace.tool_loop import METRIC as TOOL_LOOP
 from pandaeval_otel.model import Trace, Trigger, Turn
 from support.embedder import WordEmbedder
+from support.judged import call
 from support.results import CODE, result
 
 BANDS = Bands(off=0.1, cut=0.3, on=0.5)
@@ -117,6 +119,33 @@ def test_json_becomes_its_leaf_values() -> None:
     assert plain('{"city": "Oslo", "days": [1, {"rain": true}], "x": null}') == "Oslo\n1\nTrue"
     assert plain("{not json") == "{not json"
     assert plain(" plain ") == "plain"
+
+
+class TestToolLoop:
+    def ask(self, blind: int, *, twice: bool = False) -> object:
+        hidden = [call(n, "look", arguments=None, has_arguments=False) for n in range(1, blind + 1)]
+        values = (7, 7) if twice else (6, 7, 8)
+        seen = [call(n, result=value, arguments={"q": value}) for n, value in enumerate(values, 6)]
+        return TOOL_LOOP.evaluate(trace(tool_calls=(*hidden, *seen)), TraceContext(TEXTS, 0.5))
+
+    def test_coverage_and_reason_count_calls_that_cannot_be_compared(self) -> None:
+        found = self.ask(2)
+        assert isinstance(found, Score)
+        assert (found.value, found.coverage) == (1.0, 0.6)
+        gap = "arguments or results of 2 of 5 calls were not captured"
+        assert found.reason == f"no needless repetition in 5 tool calls; {gap}"
+        whole = self.ask(0)
+        assert isinstance(whole, Score)
+        assert (whole.coverage, whole.reason) == (1.0, "no needless repetition in 3 tool calls")
+
+    @pytest.mark.parametrize("twice", [False, True])
+    def test_run_without_a_loop_has_no_score_if_most_calls_cannot_be_compared(self, twice: bool) -> None:
+        known = self.ask(0, twice=twice)
+        assert isinstance(known, Score)
+        assert (known.value, known.failed) == (0.5 if twice else 1.0, False)
+        found = self.ask(5, twice=twice)
+        assert isinstance(found, Unscored)
+        assert found.why == "no_content"
 
 
 class TestLoopDetection:

@@ -231,7 +231,7 @@ def _suspects(pack: Pack) -> dict[str, Any]:
 
 PART = QuestionPart(
     name="correctness",
-    version="5",
+    version="6",
     level="trace",
     about=ABOUT,
     text=TEXT,
@@ -258,6 +258,11 @@ def outcomes(verdict: Correctness, suspects: Sequence[Mapping[str, str]]) -> lis
         }
         for number, each in enumerate(suspects[:MOST_SUSPECTS], 1)
     ]
+
+
+def too_long(record: str, shown: float, metadata: Mapping[str, Any]) -> Unscored:
+    reason = f"the {record} is too long: only {shown:.0%} of it fits the judge (judge.context_tokens)"
+    return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, metadata)
 
 
 def finding_of(
@@ -306,8 +311,7 @@ def of_conversation(
         if not has_any_content(trace):
             return NOTHING_CAPTURED
         if shown < ENOUGH:
-            reason = f"the conversation is too long: only {shown:.0%} of it fits the judge (judge.context_tokens)"
-            return Unscored(Why.INSUFFICIENT_EVIDENCE, reason, hidden)
+            return too_long("conversation", shown, hidden)
         given = {**stated(conversation), **step_counts(trace), **_suspects(judge.pack)}
         found = score(await judge.ask(WHOLE, given), conversation, judge.pack.suspects)
         return replace(found, metadata={**found.metadata, **hidden})

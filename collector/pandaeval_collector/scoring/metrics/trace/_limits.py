@@ -16,7 +16,7 @@ from pandaeval_collector.judge.redact import redact
 from pandaeval_collector.judge.sanitize import one_line
 from pandaeval_collector.judge.shorten import elided
 from pandaeval_collector.scoring.metrics.trace._facts import crashed
-from pandaeval_otel.model import Kind, Trace
+from pandaeval_otel.model import Kind, Trace, Turn
 
 # The outcome of a run: results of calls and searches, and the agent's answer.
 _RESULTS = 1200
@@ -95,7 +95,7 @@ def completion_limit(trace: Trace) -> Limit:
     """Return the highest possible completion of a task.
 
     At most 0.49: an error without an answer, or a changing call failed for good (:func:`lost_at`). At most 0.74: all
-    calls failed, and no document was found. A reported failure or hand-over lifts the limit of failed calls.
+    calls failed, and no document was found. A later report or hand-over lifts the limit of failed calls.
     """
     if crashed(trace):
         return Limit(LEFT_UNDONE, "error_without_answer", "the run ended with an error and gave no answer")
@@ -106,8 +106,11 @@ def completion_limit(trace: Trace) -> Limit:
     numbers = undone or tuple(at + 1 for at in lost)
     which = "call" if len(numbers) == 1 else "calls"
     reason = f"{which} {', '.join(map(str, numbers[:10]))} failed without recovery"
-    answers = [turn.assistant for turn in trace.turns] or [trace.output]
-    if any(answer is not None and admits_failure(answer) for answer in answers) or any(
+    ends = {span.span_id: span.end_ns for span in trace.spans}
+    since = trace.tool_calls[lost[-1]].start_ns
+    turns = trace.turns or (Turn(None, trace.output),)
+    later = (turn.assistant for turn in turns if ends.get(turn.span_id, since) >= since)
+    if any(answer is not None and admits_failure(answer) for answer in later) or any(
         ends_run(call.name) and not failed(call) for call in trace.tool_calls[lost[-1] + 1 :]
     ):
         return Limit(1.0, "failure_told", f"{reason}; the agent reported it or handed over", numbers)

@@ -6,7 +6,8 @@ right (``tool_correctness``). ``verdicts[].call`` is the position of the call, f
 
 If a tool refused the arguments because of its schema, code decides no. The judge ignores calls without fully captured
 arguments. If more than 40 calls are left, it reads only the first 20 and the last 20. ``coverage`` is the share of
-calls with the answer yes or no. Without a tool call, the score is assumed.
+calls with the answer yes or no. Below one half, there is no score, unless most of these answers are no. Without a tool
+call, the score is assumed.
 
 Scale: 0..1, the share of decided calls with the answer yes.
 Source: PandaProbe, trace metrics, *Argument Correctness*.
@@ -48,6 +49,8 @@ _TITLED = re.compile(r"\b\d+ validation errors? for (?:call\[)?([\w.\- ]{1,120})
 _LOOKED_AT = 4000
 _MOST_REASONING = 300
 MAX_JUDGED = 40
+ENOUGH = 0.5
+"""Minimum share of calls with the answer yes or no, for a score that is not low."""
 _NAME = 50
 """Maximum characters of a name, so that the question has room for all calls."""
 _REFUSED = "the tool rejected the arguments: they do not match its schema"
@@ -130,22 +133,28 @@ def _share(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | No
     for each, reasoning in zip(verdicts, _reasoning(trace, sorted(found)), strict=True):
         each |= {"reasoning": reasoning} if reasoning else {}
     right = sum(each["verdict"] == "yes" for each in verdicts)
-    known = sum(each["verdict"] != "unknown" for each in verdicts)
+    undecided = [each["call"] for each in verdicts if each["verdict"] == "unknown"]
+    known = len(verdicts) - len(undecided)
     if not known:
         return undetermined(reason)
     by_code = [each["call"] for each in verdicts if each["reason"] == _REFUSED]
     sentences = [f"{right} of {known} calls had the right arguments."]
     if len(verdicts) < len(trace.tool_calls):
         sentences.append(f"Calls {_ranges(sorted(found))} of {len(trace.tool_calls)} were judged.")
-    if known < len(verdicts):
-        sentences.append(f"Undecided calls: {len(verdicts) - known}.")
+    if undecided:
+        sentences.append(f"Undecided: calls {_ranges(undecided)}.")
     if by_code:
         sentences.append(f"Rejected by the tool: calls {_ranges(by_code)}.")
+    coverage, metadata = known / len(trace.tool_calls), {"user_input": asked, "verdicts": verdicts}
+    said = " ".join([*sentences, reason]).strip()
+    if coverage < ENOUGH <= right / known:
+        said = f"too few calls were decided: {known} of {len(trace.tool_calls)}. {said}"
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, said, metadata, coverage)
     return Score(
         right / known,
-        " ".join([*sentences, reason]).strip(),
-        {"user_input": asked, "verdicts": verdicts},
-        coverage=known / len(trace.tool_calls),
+        said,
+        metadata,
+        coverage=coverage,
         span_ids=tuple(trace.tool_calls[each["call"] - 1].span_id for each in verdicts if each["verdict"] == "no"),
     )
 
@@ -172,7 +181,7 @@ def _score(verdicts: Sequence[CallVerdict], found: Arguments, trace: Trace, fact
 METRIC = judged_trace_metric(
     "argument_correctness",
     about=__doc__,
-    version="11",
+    version="12",
     question="Were the tools called with the right arguments?",
     needs="tool calls with their arguments; a judge",
     text="""

@@ -8,7 +8,8 @@ If a message names no subject (yes, thanks, an ID), the metric reads it together
 previous turn, or if the answer is a bare value, the metric does not apply. Short answers, questions, apologies,
 hand-overs and answers that share words with the message are never off topic. Therefore the metric misses answers to a
 different question of the same field. An error text in place of an answer is never off topic. Texts in a language that
-the embedder does not know are ``insufficient_evidence``. The embedded model knows only English.
+the embedder does not know are ``insufficient_evidence``. The embedded model knows only English. If fewer than half of
+several turns can be read, and these are not off topic, there is no score either.
 
 The default threshold is the best cut that was measured for the embedder, or 0.5 without a measurement. If the embedder
 has a table of cosines, ``metadata.calibrated`` is a number from 0 (off topic) to 1 (on topic). A cosine below the
@@ -21,7 +22,7 @@ Source: PandaProbe, trace metrics, *Coherence*.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import fsum
 
@@ -38,6 +39,8 @@ from pandaeval_collector.scoring.metrics.trace._facts import why_not_captured
 from pandaeval_otel.model import Kind, Trace
 
 OFF_TOPIC = "off_topic"
+ENOUGH = 0.5
+"""Minimum share of turns that the embedder can read."""
 MOST_BEFORE = 1000
 """Maximum characters read of each text of the previous turn: the first of the message, the last of the answer."""
 _TOLERANCE = 1e-9
@@ -46,8 +49,12 @@ _TOLERANCE = 1e-9
 
 @dataclass(slots=True)
 class Pair:
-    """A message and its answer for an embedder. ``with_before``: with the previous turn before the message."""
+    """A message and its answer for an embedder.
 
+    ``turn``: from 1. ``with_before``: with the previous turn before the message.
+    """
+
+    turn: int
     asked: str
     answered: str
     with_before: bool = False
@@ -62,9 +69,9 @@ def pairs(trace: Trace) -> list[Pair]:
         message, answer = plain(turn.user or ""), plain(turn.assistant or "")
         names, has_content = have_topics(message, answer)
         if names:
-            found.append(Pair(message, answer))
+            found.append(Pair(place + 1, message, answer))
         elif has_content and (before := _turn_before(trace, place)):
-            found.append(Pair(f"{before}\n{message}", answer, True))
+            found.append(Pair(place + 1, f"{before}\n{message}", answer, True))
     return found
 
 
@@ -90,11 +97,12 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     found = pairs(trace)
     if not found:
         return _without_pairs(trace)
-    lacks = [_lack(pair, context) for pair in found]
-    known = [pair for pair, lack in zip(found, lacks, strict=True) if not lack]
+    unread = {pair.turn: lack for pair in found if (lack := _lack(pair, context))}
     scored_pairs: list[tuple[Pair, float]] = []
     can_be_read = False
-    for pair in known:
+    for pair in found:
+        if pair.turn in unread:
+            continue
         asked, answered = context.texts.direction(pair.asked), context.texts.direction(pair.answered)
         if asked and answered:
             can_be_read = True
@@ -102,9 +110,9 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
             if _counts(pair, cosine, context):
                 scored_pairs.append((pair, cosine))
     if scored_pairs:
-        return _score(trace, context, scored_pairs, len(scored_pairs) / (len(scored_pairs) + len(found) - len(known)))
-    if len(known) < len(found):
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, next(filter(None, lacks)))
+        return _score(trace, context, scored_pairs, unread)
+    if unread:
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, next(iter(unread.values())))
     if not can_be_read:
         return Unscored(Why.NO_CONTENT, "the embedder finds no words in the question or the answer")
     return _silent("the texts show no different topics (few words, shared words, a consent or a hand-over)")
@@ -155,8 +163,8 @@ def _counts(pair: Pair, cosine: float, context: TraceContext) -> bool:
 
 
 def _score(
-    trace: Trace, context: TraceContext, scored_pairs: list[tuple[Pair, float]], coverage: float
-) -> Score | None:
+    trace: Trace, context: TraceContext, scored_pairs: list[tuple[Pair, float]], unread: Mapping[int, str]
+) -> Finding | None:
     bands = context.texts.bands
     score = fsum(cosine for _, cosine in scored_pairs) / len(scored_pairs)
     label = SUSPECT if score < context.threshold - _TOLERANCE else None
@@ -177,6 +185,11 @@ def _score(
         metadata["note"] = "long text: mean of the embeddings of its parts"
     fails = _is_sure(score, context)
     reason = _reason(score, context)
+    coverage = len(scored_pairs) / (len(scored_pairs) + len(unread))
+    if unread:
+        reason = f"{reason}; turns not read: {', '.join(map(str, unread))} ({next(iter(unread.values()))})"
+    if coverage < ENOUGH and not fails:
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, f"too few turns can be read: {reason}", coverage=coverage)
     return Score(score, reason, metadata, label=OFF_TOPIC if fails else label, failed=fails, coverage=coverage)
 
 
@@ -204,7 +217,7 @@ def _threshold(bands: Bands | None) -> float:
 METRIC = TraceMetric(
     name="coherence",
     kind="embedding",
-    version="9",
+    version="10",
     threshold=_threshold,
     question="Is the answer on topic?",
     needs="input and answer text",

@@ -14,12 +14,14 @@ from pandaeval_collector.base.score import Finding
 from pandaeval_collector.judge.client import Judge
 from pandaeval_collector.judge.conversation import conversation
 from pandaeval_collector.scoring.metric import JudgedTraceMetric
-from pandaeval_collector.scoring.metrics.session._correctness import PART, finding_of
+from pandaeval_collector.scoring.metrics.session._correctness import ENOUGH, PART, finding_of, too_long
 from pandaeval_collector.scoring.metrics.trace._facts import NOTHING_CAPTURED, has_any_content, judged_metric
 from pandaeval_otel.model import Trace
 
 
 async def _ask(trace: Trace, judge: Judge) -> Finding:
+    if judge.pack.shown < ENOUGH:
+        return too_long("run", judge.pack.shown, {})
     found, _ = await judge.answer(PART, trace)
     return finding_of(found, conversation([trace], trace.digest), judge.pack.suspects)
 

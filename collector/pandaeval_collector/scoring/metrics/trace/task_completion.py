@@ -5,8 +5,8 @@ a judge extracts it. It does not judge tools, steps, plan or the tone of the ans
 
 Facts limit the judge's score (``metadata.capped_by``, ``metadata.judged``). The score is at most 0.49 if the run ended
 with an error and without an answer, or if a change failed for good. It is at most 0.74 if all calls failed and no
-document was found, unless every error reports a missing object. If the agent reports the failed calls or hands over,
-they do not limit the score, and ``metadata.noted`` names them.
+document was found, unless every error reports a missing object. If the agent later reports the failed calls or hands
+over, they do not limit the score, and ``metadata.noted`` names them.
 
 Scale: 0..1, the completed share of the task.
 Source: PandaProbe, trace metrics, *Task Completion*.
@@ -81,7 +81,7 @@ def _before_asking(trace: Trace, context: TraceContext) -> Finding | None:
 METRIC = judged_trace_metric(
     "task_completion",
     about=__doc__,
-    version="10",
+    version="11",
     question="Did the agent do what it was asked to do?",
     needs="an answer or steps, and the question of the user; a judge",
     text="""

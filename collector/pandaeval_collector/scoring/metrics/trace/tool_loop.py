@@ -5,8 +5,9 @@ equivalent arguments, and returns no new result. Between the two calls, the agen
 choice of tools. Polling, pagination, batches, retries with back-off and checks after a repair are not loops.
 
 If a cycle of calls has three or more rounds, the trace fails whatever the share is. It also fails if a tool fails three
-times in a row for the same reason. If no cycle is found, and arguments or results of most calls were not captured,
-there is no score. Code that a model writes counts as a call if it runs without a tool call.
+times in a row for the same reason. If it does not fail, and arguments or results of most calls were not captured, there
+is no score. ``coverage`` is the share of calls that can be compared. Code that a model writes counts as a call if it
+runs without a tool call.
 :mod:`pandaeval_collector.analysis.rules.tool_loop` has the rules.
 
 If each model call is a trace, the metric reads the last trace, which holds all calls. A run without an end is reported
@@ -27,19 +28,21 @@ from pandaeval_otel.model import Trace
 
 _MAX_CYCLES, _MAX_SPANS = 20, 100
 ENOUGH = 0.5
-"""Maximum share of calls that cannot be compared. Above it, there is no score."""
+"""Minimum share of calls that can be compared, for a score of a run without a loop."""
 
 
 def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     found = runaway_loop(trace) if trace.is_step else tool_loop(trace)
     if found is None or (not found.calls and not found.cycles):
         return None
-    if not found.cycles and found.unseen > found.calls * ENOUGH:
-        missing = f"arguments or results of {found.unseen} of {found.calls} calls were not captured"
-        return Unscored(Why.NO_CONTENT, f"{missing}, so they may repeat other calls")
+    coverage = 1.0 - found.unseen / max(1, found.calls)
+    missing = f"arguments or results of {found.unseen} of {found.calls} calls were not captured"
+    if not found.looping and coverage < ENOUGH:
+        return Unscored(Why.NO_CONTENT, f"{missing}, so they may repeat other calls", coverage=coverage)
     calls = trace.tool_calls
     if calls and not found.cycles and not any(call.has_arguments or call.has_result for call in calls):
         return Unscored(Why.NO_CONTENT, "no arguments and no results of calls were captured")
+    gap = f"; {missing}" if found.unseen else ""
     metadata: dict[str, Any] = {
         "calls": found.calls,
         "wasted_calls": found.wasted_calls,
@@ -51,15 +54,16 @@ def _evaluate(trace: Trace, context: TraceContext) -> Finding | None:
     }
     if not found.cycles:
         made = "1 tool call" if found.calls == 1 else f"{found.calls} tool calls"
-        return Score(1.0, f"no needless repetition in {made}", metadata)
+        return Score(1.0, f"no needless repetition in {made}{gap}", metadata, coverage=coverage)
     worst = max(found.cycles, key=lambda cycle: cycle.wasted_calls)
     metadata["tool"] = " → ".join(worst.tools) or None
     return Score(
         1.0 - found.ratio,
-        _reason(found, worst),
+        _reason(found, worst) + gap,
         metadata,
         label="loop" if found.looping else None,
         failed=found.looping,
+        coverage=coverage,
         span_ids=tuple(dict.fromkeys(span_id for cycle in found.cycles for span_id in cycle.span_ids)),
     )
 
@@ -79,7 +83,7 @@ def _reason(found: ToolLoop, worst: LoopCycle) -> str:
 METRIC = TraceMetric(
     name="tool_loop",
     kind="code",
-    version="14",
+    version="15",
     threshold=0.5,
     question="Does the agent repeat calls without progress in one trace?",
     needs="tool calls",
