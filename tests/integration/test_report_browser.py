@@ -100,6 +100,17 @@ def test_a_score_without_a_judge_is_shown_as_text_and_not_as_a_pass(page: Page, 
     assert "1.00" not in page.text(".result.said .chip")
 
 
+def test_the_headline_names_the_check_if_only_the_end_of_a_run_was_checked(page: Page, tmp_path: Path) -> None:
+    page.open(report([trace()], [result(trace(), "response", 1.0)]).save(tmp_path))
+    assert page.text("h1") == "Not judged: only the ends of the runs were checked"
+    assert "hardly checked" in page.text(".row.unit")
+
+
+def test_an_error_text_as_answer_is_not_named_a_crash(page: Page, tmp_path: Path) -> None:
+    page.open(report([trace()], [result(trace(), "response", Score(0.0, label="error"))]).save(tmp_path))
+    assert page.text(".row.unit .verdict .name") == "Crash or error text"
+
+
 def test_scores_of_an_open_session_are_marked_so_far(page: Page, tmp_path: Path) -> None:
     made = replace(trace(), session_id="s1")
     whole = replace(result("s1", "agent_reliability", 0.2, level="session"), final=False)
@@ -420,6 +431,24 @@ def test_unclear_and_disputed_verdicts_are_counted_separately_and_can_be_filtere
         page.wait(f"document.querySelectorAll('.row.trace').length === {count}")
         assert page.count(f".row.trace .chip.{label}") == count
         assert page.count(".row.trace.bad, .row.trace.good") == 0
+
+
+def test_traces_of_a_session_with_an_unclear_verdict_are_neither_green_nor_hidden(page: Page, tmp_path: Path) -> None:
+    traces = [replace(trace(), trace_id=f"{number:032x}", session_id=f"s{number // 2}") for number in range(6)]
+    results = [result(made, "coherence", 1.0) for made in traces]
+    verdicts = {"s0": Score(0.6, label="unclear"), "s1": Score(0.1)}
+    results += [result(id_, "correctness", each, level="session", kind="llm") for id_, each in verdicts.items()]
+    results += [result(traces[5], "correctness", Score(0.4, label="unclear"), kind="llm")]
+    results += [result(traces[4], "grounding", Score(0.7, label="suspect"))]
+    page.open(report(traces, results).save(tmp_path))
+    assert page.count(".row.unit") == 3
+    assert page.count(".row.unit.quiet") == 2
+    assert page.count(".square.none") == page.count(".square") == 6
+    for state, count in (("unclear", 3), ("fail", 2), ("disputed", 0), ("suspect", 1)):
+        page.go(f"#/traces?state={state}")
+        assert page.count(".row.trace") == page.count(f".row.trace .chip.{state}") == count
+    page.go("#/traces?metric=session.correctness")
+    assert page.count(".row.trace") == 4
 
 
 def test_a_session_is_shown_as_a_conversation_with_findings_at_their_turns(page: Page, demo: Path) -> None:

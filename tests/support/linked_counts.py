@@ -18,7 +18,8 @@ _LINKS = """(() => {
     const isOfPage = (link) => link.hash.startsWith("#/") && !link.closest("nav[aria-label=Window]");
     return [...document.querySelectorAll("main a")].filter(isOfPage).map((link) => {
         const place = counted(link), inner = place && link.querySelector(place[1]);
-        const text = link.innerText.trim() === "all runs" && about ? about.innerText : (inner || link).innerText;
+        const isAll = /^all (runs|sessions)$/.test(link.innerText.trim());
+        const text = isAll && about ? about.innerText : (inner || link).innerText;
         return [link.hash, place ? place[0] : link.className, text.trim()];
     });
 })()"""
@@ -35,7 +36,8 @@ _ALL = """(async () => {
 })()"""
 _SHARE = re.compile(r"(\d+) of \d+$")
 _COUNT = re.compile(
-    r"(\d+) (?:unclear|disputed|passed|failed|found|runs?|traces?|incidents?|resolved|muted|dismissed)\b"
+    r"(\d+) (?:unclear|disputed|passed|failed|with(?:out)? findings|found|runs?|sessions?|traces?|incidents?|resolved"
+    r"|muted|dismissed)\b"
     r"|^(?:\w+ )?(\d+)$"
 )
 _SAME = re.compile(r"×(\d+)")

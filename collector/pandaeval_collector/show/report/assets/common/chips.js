@@ -55,7 +55,7 @@ function chips(results) {
   const sorted = results.filter((result) => !isExplaining(result.metric)).sort(byUrgency);
   const fine = sorted.filter((result) => ["pass", "assumed"].includes(standing(result)));
   if (fine.length <= 4 && fine.length === sorted.length) return el("span", { class: "chips" }, sorted.map((result) => chip(result)));
-  return el("span", { class: "chips" }, sorted.slice(0, sorted.length - fine.length).map((result) => chip(result)),
+  return el("span", { class: "chips" }, sorted.filter((result) => !fine.includes(result)).map((result) => chip(result)),
     together(fine, "pass", "passed"), together(fine, "assumed", "assumed"));
 }
 

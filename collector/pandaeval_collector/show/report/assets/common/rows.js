@@ -16,10 +16,10 @@ function failingOf({ session, rows }) {
   return session && session.failing !== undefined ? session.failing : rows.filter((row) => row.state === "bad").length;
 }
 
-// If the judge finds that the session failed, a trace without a finding is grey, because it is not known to be good.
-function statesOf({ session, rows }) {
-  const states = session && session.states ? session.states : rows.map((row) => row.state), verdict = session && verdictOn({ session });
-  return verdict && !verdict.success ? states.map((state) => (state === "bad" || state < 0.5 ? state : "none")) : states;
+// If the judge's verdict is failed or undecided, a trace without a finding is grey, because it is not known to be good.
+function statesOf(unit) {
+  const { session, rows } = unit, states = session && session.states ? session.states : rows.map((row) => row.state), verdict = verdictOn(unit);
+  return (verdict ? !verdict.success : openOn(unit)) ? states.map((state) => (state === "bad" || state < 0.5 ? state : "none")) : states;
 }
 
 // The answered runs of a batch; else the trace is its only run.
@@ -44,12 +44,17 @@ function isThin(unit) {
   return unit.rows.some((row) => row.thin) && unitState(unit) === "none";
 }
 
+// The headline if no row has a verdict, a finding or a check of its content.
+function blankHeadline(units) {
+  return units.some(isThin) ? "Not judged: only the ends of the runs were checked" : "Nothing could be scored";
+}
+
 // The text for a unit without failures.
 function calm(unit, lowest) {
   if (isThin(unit)) return "only the ending was checked";
   const judged = verdictOn(unit), open = openOn(unit), said = unit.session && inWords(unit);
-  if (open) return `${humane(open.label)}: ${open.reason}`;
   if (judged) return judged.reason || "handled correctly";
+  if (open) return `${humane(open.label)}: ${open.reason}`;
   return said ? `${isSoFar(said) ? "So far: " : ""}${said.spelled}` : `no findings (lowest: ${metricName(lowest.metric)})`;
 }
 
@@ -119,5 +124,5 @@ function traceRow(trace, position, isBare) {
       el("span", { class: "q", dir: "auto" }, run.in === undefined ? el("i", {}, "input not captured") : run.in || el("i", {}, "empty input")),
       el("span", { class: "a", dir: "auto" }, run.out === undefined ? el("i", {}, "no answer captured") : run.out || el("i", {}, "empty answer"))])),
     el("span", { class: "facts muted" }, Object.entries(facts).filter(([name, fact]) => fact && has(name)).map(([, fact], at) => [at ? " · " : "", fact])),
-    has("scores") && el("span", { class: "scores" }, crashed(trace), chips(isBare ? trace.results.filter((result) => result.success !== false) : trace.results))), trace.id);
+    has("scores") && el("span", { class: "scores" }, crashed(trace), chips(isBare ? trace.results.filter((result) => result.success !== false) : withVerdicts(trace)))), trace.id);
 }

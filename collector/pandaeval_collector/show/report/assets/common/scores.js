@@ -7,7 +7,7 @@ function resultItem(result, full, onSpans) {
     el("div", { class: "head" }, chip(result, false), el("h3", {}, metricName(result.metric)), el("code", { class: "muted" }, result.metric),
       full.metadata && full.metadata.band ? el("span", { class: "tag" }, String(full.metadata.band).replaceAll("_", " ")) : null,
       isSoFar(full) ? el("span", { class: "tag", title: "The session is open. The final score follows when it ends." }, "so far") : null,
-      full.older && full.older.length ? revised(full) : null, el("span", { class: "muted question" }, known.question)),
+      el("span", { class: "muted question" }, known.question)),
     result.spelled ? el("p", { class: "reason" }, el("b", {}, result.spelled)) : null,
     full.reason && full.reason !== result.spelled ? el("p", { class: "reason", dir: "auto" }, full.reason.startsWith(`${result.spelled}; `) ? full.reason.slice(result.spelled.length + 2) : full.reason) : null,
     comparisons(result, full),
@@ -20,12 +20,7 @@ function resultItem(result, full, onSpans) {
 function resultOrLine(result, full, onSpans) {
   if (!["pass", "assumed"].includes(standing(result))) return resultItem(result, full, onSpans);
   return el("details", { class: "result line-of" }, el("summary", {}, chip(result, false), el("b", {}, metricName(result.metric)),
-    full.older && full.older.length ? revised(full) : null, el("span", { class: "muted", dir: "auto" }, result.reason || "")), resultItem(result, full, onSpans));
-}
-
-function revised(full) {
-  return el("span", { class: "tag", title: "Scored again after more spans arrived" },
-    `revised; before: ${full.older.map((value) => score(value)).join(", ")}`);
+    el("span", { class: "muted", dir: "auto" }, result.reason || "")), resultItem(result, full, onSpans));
 }
 
 function grounds(result, full) {

@@ -58,6 +58,13 @@ function unitOf(index, [kind, at]) {
   return session ? { session, rows: session.rows, href: sessionHref(session) } : { session: null, rows: [index.traces[at]], href: traceHref(index.traces[at].id) };
 }
 
+// Number and kind of the rows of an index: sessions, traces without a session, or both.
+function manyUnits(order) {
+  const sessions = order.filter(([kind]) => kind === "s").length;
+  if (!sessions) return many(order.length, "run");
+  return sessions === order.length ? many(sessions, "session") : many(order.length, "session or single run", "sessions and single runs");
+}
+
 function unitState(unit) {
   if (unit.rows.some((row) => row.state === "bad") || (unit.session && unit.session.state === "bad")) return "bad";
   if (verdictOn(unit)) return "good"; // a failed one has made it bad
@@ -70,13 +77,18 @@ function verdictOn({ session }) {
   return session && session.results.find((result) => isVerdict(result.metric) && typeof result.success === "boolean");
 }
 
+// The results of a trace, and the verdicts on its session.
+function withVerdicts({ results, of }) {
+  return [...results, ...(of ? of.results.filter((result) => isVerdict(result.metric)) : [])];
+}
+
 // Whether a verdict is undecided: the judge is unsure, or code found a failure in a run that the judge finds correct.
 function isOpen({ label }) {
   return label === "unclear" || label === "disputed";
 }
 
 function openOn({ session, rows }) {
-  return (session || rows[0] || { results: [] }).results.find(isOpen);
+  return [...(session ? [session] : []), ...rows].flatMap(({ results }) => results).find(isOpen);
 }
 
 // The share of decided results that passed, as in the texts of the command line: "80 % of 70 decided, 20 unclear".

@@ -1,7 +1,7 @@
 // Display names of labels, metrics and times.
 
 const SAID = {
-  false_success: "Claimed success after a failed call", error: "Crash", "run failed": "Crash", loop: "Loop", empty_answer: "Empty answer", control_token: "Control token as answer",
+  false_success: "Claimed success after a failed call", error: "Crash or error text", "run failed": "Crash", loop: "Loop", empty_answer: "Empty answer", control_token: "Control token as answer",
   dangling_tool_call: "Ends in a tool call", truncated: "Answer cut off", unrecovered_tool_error: "Tool failed without recovery", made_up_value: "Made-up value", contradicts_calls: "Contradicts a tool call", no_content: "No content captured",
   coherence: "Off topic", forbidden_action: "Forbidden action", false_statement: "False statement", missing_thing: "Request not done", wrong_thing: "Wrong thing", needless_refusal: "Needless refusal", loop_detection: "Repeats an answer",
 };

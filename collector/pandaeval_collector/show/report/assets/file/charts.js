@@ -71,7 +71,7 @@ function histogram(key, layers, told, width, colour) {
       }],
       ready: [(u) => u.over.addEventListener("click", () => {
         const bin = binAt(u);
-        if (bin >= 0 && metric(key).level !== "session") location.hash = `#/traces?metric=${encodeURIComponent(key)}&from=${bin / BINS}&to=${(bin + 1) / BINS}`;
+        if (bin >= 0 && isListable(key)) location.hash = `#/traces?metric=${encodeURIComponent(key)}&from=${bin / BINS}&to=${(bin + 1) / BINS}`;
       })],
       draw: [(u) => thresholdLine(u, threshold, colour("--bad"))],
     },

@@ -25,12 +25,9 @@ function overview() {
 function headline(units) {
   const { index } = store;
   const bad = units.filter((unit) => unitState(unit) === "bad").length;
-  const sessions = index.sessions.length;
-  const what = sessions && units.length === sessions ? "session" : sessions ? "session or single run" : "run";
-  const plural = what === "session or single run" ? "sessions and single runs" : `${what}s`;
-  if (units.every((unit) => unitState(unit) === "none")) return "Nothing could be scored";
+  if (units.every((unit) => unitState(unit) === "none")) return blankHeadline(units);
   if (index.judged) return index.judged;
-  return `Not judged: ${bad ? `${number(bad)} of` : "no findings in"} ${many(units.length, what, plural)}${bad ? ` ${bad === 1 ? "has" : "have"} findings` : ""}`;
+  return `Not judged: ${bad ? `${number(bad)} of` : "no findings in"} ${manyUnits(index.order)}${bad ? ` ${bad === 1 ? "has" : "have"} findings` : ""}`;
 }
 
 function about() {
@@ -104,7 +101,7 @@ function failures() {
   const broken = store.index.traces.filter((trace) => trace.error !== undefined);
   const fine = [...found].filter(([, entry]) => !entry.bad).map(([key, entry]) => metricName(key) + (entry.held.some(isOpen) ? ` (${decided(tallied(entry.held))})` : ""));
   const lines = [...found].filter(([, entry]) => entry.bad).sort(([, a], [, b]) => b.bad - a.bad || b.all - a.all).map(([key, entry]) =>
-    bar(metricName(key), entry.bad, onlyFindings(metric(key)) ? 0 : entry.all || 0, entry.held.some(isOpen) ? decided(tallied(entry.held)) : metric(key).question, `#/traces?metric=${encodeURIComponent(key)}&state=fail`, metric(key).level === "session"));
+    bar(metricName(key), entry.bad, onlyFindings(metric(key)) ? 0 : entry.all || 0, entry.held.some(isOpen) ? decided(tallied(entry.held)) : metric(key).question, `#/traces?metric=${encodeURIComponent(key)}&state=fail`, !isListable(key)));
   if (broken.length) lines.unshift(bar("Crash", broken.length, store.index.traces.length, "The outermost agent ended with an error", "#/traces?state=error"));
   return el("section", { class: "card" }, el("h2", {}, "Failures by metric"), lines,
     fine.length ? el("p", { class: "muted" }, `No failure in ${fine.join(", ")}.`) : null, found.size ? null : el("p", { class: "muted" }, "No metric gave a score."));

@@ -28,13 +28,13 @@ function tracesPage(query) {
     list.replaceChildren();
     foot.replaceChildren(paged(found, 50, (trace) => traceRow(trace), list));
   };
-  const keys = Object.keys(store.metrics).filter((key) => store.metrics[key].asked && metric(key).level !== "session");
+  const keys = Object.keys(store.metrics).filter((key) => store.metrics[key].asked && isListable(key));
   const agents = [...new Set(store.index.traces.map((trace) => trace.agent).filter(Boolean))].sort();
   const whys = [...new Set(store.index.unscored.map((entry) => entry.why))];
   const filters = el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     el("label", {}, "Search ", el("input", { type: "search", id: "search", value: query.get("q") || "", placeholder: "text, id, agent  ( / )", oninput: later(change("q")) })),
     choice("Metric", "metric", [["", "any"], ...keys.map((key) => [key, metricName(key)])], query, change),
-    choice("Result", "state", [["", "any"], ["fail", "failed"], ["pass", "passed"], ["unclear", "unclear"], ["disputed", "disputed"], ["unscored", "not scored"], ["assumed", "assumed"], ["error", "crash"]], query, change),
+    choice("Result", "state", [["", "any"], ["fail", "failed"], ["pass", "passed"], ["unclear", "unclear"], ["disputed", "disputed"], ["suspect", "suspected"], ["unscored", "not scored"], ["assumed", "assumed"], ["error", "crash"]], query, change),
     whys.length ? choice("Not scored for", "why", [["", "any reason"], ...whys.map((why) => [why, why.replaceAll("_", " ")])], query, change) : null,
     agents.length > 1 ? choice("Agent", "agent", [["", "any"], ...agents.slice(0, 200).map((name) => [name, name])], query, change) : null,
     choice("Sort", "sort", Object.entries(SORTS).map(([name, [label]]) => [name, label]), query, change));
@@ -42,6 +42,11 @@ function tracesPage(query) {
   const told = query.has("from") ? `Scores from ${query.get("from")} to ${query.get("to")}. ` : "";
   const bin = told ? el("p", { class: "notice" }, told, el("a", { href: "#/traces" }, "All traces")) : null;
   return [el("h1", {}, "Traces"), filters, bin, count, list, foot];
+}
+
+// Whether traces can be filtered by this metric: a trace, a turn, or the verdict on a session.
+function isListable(key) {
+  return metric(key).level !== "session" || isVerdict(key);
 }
 
 function matching(query) {
@@ -54,13 +59,13 @@ function matching(query) {
   const filtered = key || why || query.has("from") || (state && state !== "error");
   return store.index.traces.filter((trace) =>
     (!agent || trace.agent === agent) && (state !== "error" || trace.error !== undefined)
-    && (!filtered || trace.results.some(fits)) && (!wanted || searched(trace).includes(wanted)));
+    && (!filtered || withVerdicts(trace).some(fits)) && (!wanted || searched(trace).includes(wanted)));
 }
 
 function searched(trace) {
   if (trace.search === undefined) {
     const session = trace.of ? trace.of.id : "";
-    const said = trace.results.map((result) => result.reason || "").join("\n");
+    const said = withVerdicts(trace).map((result) => result.reason || "").join("\n");
     trace.search = [trace.id, session, trace.agent, trace.service, trace.user, trace.in, trace.out, trace.error, said].join("\n").toLowerCase();
   }
   return trace.search;

@@ -133,7 +133,7 @@ async function follow(id, said) {
   try {
     const run = await (await fetch(`${location.origin}${location.pathname}api/v1/runs/${id}`)).json();
     if (!said.isConnected) return;
-    said.textContent = `Evaluation run ${id}: ${run.state}, ${number(run.done)} of ${many(run.traces, "trace")}${run.failed ? `, ${number(run.failed)} failed` : ""}, $${run.cost_usd.toFixed(4)}. ${run.state === "done" ? `pandaeval runs compare ${id}` : ""}`;
+    said.textContent = `Evaluation run ${id}: ${run.state}${run.error ? ` (${run.error})` : ""}, ${number(run.done)} of ${many(run.traces, "trace")}${run.failed ? `, ${number(run.failed)} failed` : ""}, $${run.cost_usd.toFixed(4)}. ${run.state === "done" ? `pandaeval runs compare ${id}` : ""}`;
     if (["queued", "running"].includes(run.state)) setTimeout(() => follow(id, said), 2000);
   } catch (error) {
     said.textContent = error.message;

@@ -26,7 +26,7 @@ function beginning() {
   const into = el("div", {});
   const show = (name) => {
     const [settings, imports, line] = FRAMEWORKS[name];
-    const code = imports === undefined ? null : PYTHON(imports, line);
+    const code = imports === undefined || whole.grpc_port === null ? null : PYTHON(imports, line);
     const lines = code ? [`PANDAEVAL_ENDPOINT=${location.hostname}:${whole.grpc_port}`, ...settings] : [`OTEL_EXPORTER_OTLP_ENDPOINT=${location.origin}`, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", ...settings];
     into.replaceChildren(el("h3", {}, "In the agent's environment"), copied(lines.map((line) => `export ${line}`).join("\n"), true), ...(code ? [el("h3", {}, "Where the agent starts"), copied(code, true)] : []));
   };

@@ -112,19 +112,27 @@ function signed(share) {
   return `${share < 0 ? "−" : "+"}${Math.round(Math.abs(share) * 100)}`;
 }
 
+// The colour of a significant change. Fewer findings are no verdict, so they are not green.
+function changeClass({ metric: key, p, difference }) {
+  if (p === null || p >= 0.05) return "muted";
+  if (difference < 0) return "bad";
+  return key === CLEAN ? "" : "good";
+}
+
 function comparedRates({ a, b, rates }, sides) {
   const side = ({ metric: key }, name, share) => {
     const of = metric(key).level === "session" ? "sessions" : "traces", group = sides[name];
     const chosen = (failed) => (key === CLEAN ? { failed } : { metric: key, failed });
+    const [good, bad] = key === CLEAN ? ["without findings", "with findings"] : ["passed", "failed"];
     const isExact = metric(key).level !== "turn"; // a run counts by its worst turn, and is listed by any
     return el("td", {}, share.share === null ? el("span", { class: "muted" }, "–") : el("b", {}, percent(share.share)), share.share === null ? null : el("small", {}, ` (${percent(share.low)} to ${percent(share.high)})`),
-      el("small", { class: "counts" }, isExact ? counting(share.passed, `${number(share.passed)} passed`, group, of, chosen("0")) : `${number(share.passed)} passed`, ", ", counting(share.failed, `${number(share.failed)} failed`, group, of, chosen("1")), share.undecided ? `, ${number(share.undecided)} undecided` : null));
+      el("small", { class: "counts" }, isExact ? counting(share.passed, `${number(share.passed)} ${good}`, group, of, chosen("0")) : `${number(share.passed)} ${good}`, ", ", counting(share.failed, `${number(share.failed)} ${bad}`, group, of, chosen("1")), share.undecided ? `, ${number(share.undecided)} undecided` : null));
   };
   const row = (rate) => el("tr", {}, el("th", { scope: "row" }, rate.metric === CLEAN ? "Runs without findings" : metricName(rate.metric)), side(rate, "a", rate.a), side(rate, "b", rate.b),
-    el("td", { class: rate.p !== null && rate.p < 0.05 ? (rate.difference < 0 ? "bad" : "good") : "muted" }, rate.difference === null ? "–" : [`${signed(rate.difference)} points`, el("small", {}, ` (${signed(rate.low)} to ${signed(rate.high)})`)]), el("td", {}, pText(rate.p)));
+    el("td", { class: changeClass(rate) }, rate.difference === null ? "–" : [`${signed(rate.difference)} points`, el("small", {}, ` (${signed(rate.low)} to ${signed(rate.high)})`)]), el("td", {}, pText(rate.p)));
   const runs = (name, group) => counting(group.runs, many(group.runs, "run"), sides[name], "traces", {});
-  return [el("h2", {}, "Passed ", el("small", {}, "a: ", runs("a", a), ", b: ", runs("b", b))), compareTable(["metric", "a", "b", "b − a", "p"], rates.map(row)),
-    el("p", { class: "muted" }, "Each share is of the results that passed or failed. Brackets contain 95 % intervals. p is the probability that chance alone causes this difference or a larger difference (Fisher's exact test). Of 20 metrics, expect one with p below 0.05 by chance.")];
+  return [el("h2", {}, "Passed, or without findings ", el("small", {}, "a: ", runs("a", a), ", b: ", runs("b", b))), compareTable(["metric", "a", "b", "b − a", "p"], rates.map(row)),
+    el("p", { class: "muted" }, "Each share is of the results that passed or failed. The row Runs without findings counts runs, and is no verdict. Brackets contain 95 % intervals. p is the probability that chance alone causes this difference or a larger difference (Fisher's exact test). Of 20 metrics, expect one with p below 0.05 by chance.")];
 }
 
 function comparedIncidents({ incidents }, sides) {

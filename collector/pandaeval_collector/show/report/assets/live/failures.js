@@ -42,7 +42,7 @@ function incidentRow(incident, query) {
     el("span", { class: "what" }, el("b", {}, nameOf(incident)), " ", tagsOf(incident), el("span", { class: "reason", dir: "auto" }, incident.triage.note ? el("i", {}, `${incident.triage.note} · `) : "", incident.reason)),
     el("span", { class: "agents muted" }, agents[0] || "", agents.length > 1 && ` +${agents.length - 1}`),
     spark(incident.spark, "runs over time"),
-    el("span", { class: "times", title: `${percent(incident.runs / incident.among)} of the runs of its agents` }, el("b", {}, number(incident.runs)), el("small", {}, incident.runs === 1 ? "run" : "runs")),
+    el("span", { class: "times", title: shareOf(incident) && `${shareOf(incident)} of the runs of its agents` }, el("b", {}, number(incident.runs)), el("small", {}, whatOf(incident) + (incident.runs === 1 ? "" : "s"))),
     el("span", { class: "when" }, when(incident.last_at), el("small", {}, "since ", when(incident.first_at))));
   return incident.dismissed ? el("div", {}, row, el("p", { class: "beneath" }, dismissedOf(incident, query))) : row;
 }
@@ -91,33 +91,42 @@ function ofSession({ metric: key }) {
   return key.startsWith("session.");
 }
 
+function whatOf(incident) {
+  return ofSession(incident) ? "session" : "run";
+}
+
+// The share of the runs of the incident's agents; empty for sessions, whose total is unknown.
+function shareOf(incident) {
+  return ofSession(incident) ? "" : percent(incident.runs / incident.among);
+}
+
 async function incidentPage(id, query) {
   const crumbs = el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: `#/failures${carried(query)}` }, TITLES.failures), " / incident");
   const path = `/incidents/${encodeURIComponent(id)}`, asked = asking(query);
   let found, elsewhere = null, view = query;
   try {
-    try {
-      found = (await ask(`${path}?${asked}`)).body;
-    } catch (error) {
-      if (!error.expected) throw error;
-      found = (await ask(path)).body;
-      view = new URLSearchParams({ window: "all" });
-      elsewhere = el("p", { class: "notice" }, "No run of this incident matches the window and the filters. All stored runs are shown.");
-    }
+    found = (await ask(`${path}?${asked}`)).body;
   } catch (error) {
-    if (!error.expected) throw error;
-    const gone = / dismissed/.test(error.message);
-    return [crumbs, el("h1", {}, gone ? "This incident is dismissed" : "This incident is not stored, or cannot be read now"), gone ? el("p", {}, `${error.message}. `, el("a", { href: `#/traces?window=all&incident=${encodeURIComponent(id)}&label=dismissed` }, "Dismissed runs")) : null, el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All stored incidents"))];
+    if (error.status !== 404) throw error;
+    view = new URLSearchParams({ window: "all" });
+    elsewhere = el("p", { class: "notice" }, "No run of this incident matches the window and the filters. All stored runs are shown.");
+    try {
+      found = (await ask(path)).body;
+    } catch (missing) {
+      const isDismissed = / dismissed/.test(missing.message);
+      if (missing.status !== 404) throw missing;
+      return [crumbs, el("h1", {}, isDismissed ? "This incident is dismissed" : "This incident cannot be shown"), el("p", {}, `${missing.message}. `, isDismissed && el("a", { href: `#/traces?window=all&incident=${encodeURIComponent(id)}&label=dismissed` }, "Dismissed runs")), el("p", { class: "notice" }, el("a", { href: "#/failures?window=all" }, "All stored incidents"))];
+    }
   }
   const rows = el("section", { class: "card flush" });
   const more = paged(alike(found), STEP, (held) => exampleRow(held, found), rows);
   const parts = ["agent", "version", "model"].map((kind) => partsOf(found, kind, view)).filter(Boolean);
   return [crumbs, el("div", { class: "top" }, el("h1", {}, nameOf(found)), el("span", { class: "muted" }, metricName(found.metric), " ", el("code", {}, found.metric)), windows(query)), elsewhere,
-    el("section", { class: "card about" }, el("p", { dir: "auto" }, found.reason), el("p", { class: "muted" }, severityOf(found), ` ${many(found.runs, "run")} (${percent(found.runs / found.among)}) of ${found.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(found.last_at), ", first ", when(found.first_at), " ", tagsOf(found).filter((tag) => tag.textContent !== found.triage.state), dismissedOf(found, view),
+    el("section", { class: "card about" }, el("p", { dir: "auto" }, found.reason), el("p", { class: "muted" }, severityOf(found), ` ${many(found.runs, whatOf(found))}${shareOf(found) && ` (${shareOf(found)})`} of ${found.agents.filter(Boolean).join(", ") || "an agent without a name"}, last `, when(found.last_at), ", first ", when(found.first_at), " ", tagsOf(found).filter((tag) => tag.textContent !== found.triage.state), dismissedOf(found, view),
       found.trace_id && away({ trace_id: found.trace_id, session_id: found.session_id || "", agent: found.agents[0] || "", service: "", start_ms: String(found.first_at), end_ms: String(found.last_at) })), triageOf(found), historyOf(found), found.trace_id && asCase("failure", found.id)),
     zoomable({ ...found, runs: found.all, incident: true }, query),
     parts.length ? el("div", { class: "cards three" }, parts) : null,
-    el("h2", {}, "Examples ", el("small", {}, `${found.runs > found.examples.length ? `newest ${number(found.examples.length)} of ${number(found.runs)}` : "newest first"}, equal runs grouped`), found.metric ? el("a", { href: tracesOf(found, view) }, "all runs") : null), rows, more];
+    el("h2", {}, "Examples ", el("small", {}, `${found.runs > found.examples.length ? `newest ${number(found.examples.length)} of ${number(found.runs)}` : "newest first"}, equal runs grouped`), found.metric ? el("a", { href: tracesOf(found, view) }, `all ${whatOf(found)}s`) : null), rows, more];
 }
 
 // The triage form: a click on a state saves it with the note.

@@ -231,16 +231,16 @@ async function sessionsPage(query) {
   return [el("div", { class: "top" }, el("h1", {}, "Sessions"), el("span", { class: "muted", role: "status" }, counted(body, query)), windows(query)), await filters("sessions", query), body.index.order.length ? rows : nothing(query)];
 }
 
-// Number of matches among all rows. The list itself cannot count matches of a text or a result.
+// Number of matching rows; of traces, among all traces. The list itself cannot count matches of a text or a result.
 async function matches(of, query) {
   const read = CHOSEN.slice(4);
   if (!read.some((name) => query.get(name) && !(name === "failed" && ["0", "1"].includes(query.get(name))))) return "";
   const all = new URLSearchParams(query);
   for (const name of read) all.delete(name);
   const most = 200, ask_ = async (view, limit) => (await ask(`${pathOf(of, view).replace(/limit=\d+/, `limit=${limit}`)}`)).body;
-  const [found, whole_] = [await ask_(query, most), await ask_(all, 1)];
-  const here = found.index.order.length, name = `${found.next === null ? "" : "over "}${number(here)}`;
-  return `${name} of ${whole_.traces === null ? "" : number(whole_.traces)} ${noun()}${whole_.traces === 1 ? "" : "s"} ${here === 1 && found.next === null ? "matches" : "match"}`.replace("of  ", "");
+  const { index: { order }, next } = await ask_(query, most), total = of === "sessions" ? null : (await ask_(all, 1)).traces;
+  const rows = of === "sessions" ? manyUnits(order) : many(order.length, "trace");
+  return `${next === null ? "" : "over "}${total === null ? rows : `${number(order.length)} of ${many(total, "trace")}`} ${order.length === 1 ? "matches" : "match"}`;
 }
 
 // The page's word for a listed run.

@@ -3,7 +3,7 @@
 let rated = { rates: [], unscored: [], corrected: [] }; // of the window
 
 async function overview(query) {
-  const [{ body, rows }, found, matching] = [await listing("sessions", query), await failing(query), await matches("traces", query)];
+  const [{ body, rows }, found, matching] = [await listing("sessions", query), await failing(query), await matches("sessions", query)];
   whole = (await ask("/overview")).body;
   rated = await ratesOf(query);
   if (!whole.metrics.length && !body.index.order.length) return [el("h1", {}, "No scores yet"), raised(), beginning()];
@@ -58,10 +58,13 @@ function caveat(text) {
   return el("details", { class: "lead unasked" }, el("summary", {}, text.slice(0, end)), text.slice(end));
 }
 
-// Whether no row in the window has a score. Rows without a score come last, so the first row decides.
-function isBlind({ index }) {
-  const [first] = index.order;
-  return first !== undefined && unitState(unitOf(index, first)) === "none";
+function unitsOf({ index }) {
+  return index.order.map((each) => unitOf(index, each));
+}
+
+// Whether no listed row has a score, except scores of how runs ended.
+function isBlind(body) {
+  return body.index.order.length > 0 && unitsOf(body).every((unit) => unitState(unit) === "none");
 }
 
 // The rates of the window and of all its runs.
@@ -106,7 +109,7 @@ function headline(body, query, matching) {
   const filtered = CHOSEN.some((each) => query.get(each));
   const what = filtered ? "matching run" : "run";
   if (!body.index.order.length) return `No ${what}s${when}`;
-  if (isBlind(body)) return `Nothing could be scored${when}`;
+  if (isBlind(body)) return `${blankHeadline(unitsOf(body))}${when}`;
   if (matching) return `${matching}${when}`;
   if (query.get("failed") && body.traces !== null) return `${many(body.traces, "matching run")}${when}`;
   const counts = judged(), { passed, all, what: unit } = counts, fixed = corrected(query.get("agent"), query);

@@ -28,10 +28,19 @@ function idOf(item, key) {
   return isOfSession(key) ? item.session_id : item.trace_id;
 }
 
+async function labelledIds(key) {
+  const done = new Set();
+  for (let cursor = ""; cursor !== null;) {
+    const { body } = await ask(`/annotations?limit=500&metric=${key}${cursor && `&cursor=${cursor}`}`);
+    for (const label of body.items) done.add(label.session_id || label.trace_id);
+    cursor = body.next;
+  }
+  return done;
+}
+
 async function unclearRuns(key) {
   const list = (label) => ask(`/${isOfSession(key) ? "sessions" : "traces"}?limit=${REVIEWED}&metric=${key}${label && `&label=${label}`}`);
-  const [labelled, ...lists] = await Promise.all([ask(`/annotations?limit=500&metric=${key}`), ...[...OPEN, ""].map(list)]);
-  const done = new Set(labelled.body.items.map((label) => label.session_id || label.trace_id));
+  const [done, ...lists] = await Promise.all([labelledIds(key), ...[...OPEN, ""].map(list)]);
   return [...new Map(lists.flatMap(({ body }) => body.items).map((item) => [idOf(item, key), item])).values()].filter((item) => idOf(item, key) !== null && !done.has(idOf(item, key)));
 }
 

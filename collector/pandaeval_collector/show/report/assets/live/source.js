@@ -34,7 +34,7 @@ async function refusal(answer) {
     // no JSON: the status says it
   }
   const error = new Error(said);
-  error.expected = true;
+  Object.assign(error, { expected: true, status: answer.status });
   const [place, name] = (answer.status === 422 && /^(\w+)(?:\.\d+)?: /.exec(said)) || [""];
   if (place) error.fault = { name: FIELDS[name] || name, text: said.slice(place.length) };
   return error;

@@ -42,7 +42,7 @@ async function runsPage() {
   said("");
   const { body } = await ask("/runs?limit=100");
   const head = ["evaluation run", "state", "metrics", "traces", "judge calls", "cost", "began"];
-  const row = (run) => el("tr", {}, el("th", { scope: "row" }, run.name || run.id, el("small", {}, el("code", {}, run.id))), el("td", {}, run.state, run.error ? el("small", { class: "bad" }, run.error) : null), el("td", {}, run.metrics.map((name) => humane(name.split(".").at(-1))).join(", ")),
+  const row = (run) => el("tr", {}, el("th", { scope: "row" }, run.name || run.id, el("small", {}, el("code", {}, run.id))), el("td", {}, run.state, run.error ? el("small", { class: "bad" }, run.error) : null), el("td", {}, run.metrics.map(metricName).join(", ")),
     el("td", {}, `${number(run.done)} of ${number(run.traces)}`, run.failed ? el("small", { class: "bad" }, `${number(run.failed)} failed`) : null), el("td", {}, number(run.calls)), el("td", {}, dollars(run.cost_usd)), el("td", {}, when(run.created_at)));
   return [el("h1", {}, TITLES.runs), el("p", { class: "lead" }, "Stored traces, scored again with other metrics or another judge."),
     body.items.length ? el("div", { class: "scroll card", tabindex: "0" }, el("table", { class: "rates runs" }, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, body.items.map(row))))
