@@ -198,7 +198,7 @@ def test_failures_are_grouped_by_cause_and_link_to_examples(page: Page, collecto
     assert loop["trace_id"] in page.run("location.hash")
     assert page.count(".line.pointed") > 0
     page.visit(f"{collector.http}/#/failures?group=none")
-    assert "no longer stored" in page.text()
+    assert "This incident cannot be shown" in page.text()
     assert all("404" in each for each in page.complaints)
     page.complaints.clear()
 

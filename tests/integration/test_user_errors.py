@@ -215,7 +215,7 @@ def test_a_port_in_use_is_reported_with_the_setting(collector: CollectorProcess,
 
 
 def test_demo_reports_an_unwritable_keep_path(tmp_path: Path) -> None:
-    assert _said("demo", "--keep", tmp_path) == f"--keep {tmp_path}: Is a directory\n"
+    assert _said("demo", "--keep", tmp_path) == f"--keep {tmp_path}: Is a directory; name a writable file\n"
 
 
 def test_a_judged_metric_without_a_judge_is_explained() -> None:

@@ -286,7 +286,10 @@ def test_text_is_made_safe_for_a_terminal() -> None:
     ("text", "message"),
     [
         ("judge: {models: {trace.confidense: m}}", "judge.models.trace.confidense: unknown metric"),
-        ("judge: {only: {agents: [a]}}", "has agents, which was removed. Write attributes directly in `judge.only`."),
+        (
+            "judge: {only: {agents: [a]}}",
+            "has agents, which was removed. Write `gen_ai.agent.name: [NAME]` in `judge.only`.",
+        ),
     ],
 )
 def test_unknown_judge_metrics_and_removed_filters_are_an_error(

@@ -111,7 +111,7 @@ def test_missing_scores_are_grouped_by_reason_with_advice_most_frequent_first() 
     ]
     assert [each["cure"].split(":")[0].split(".")[0] for each in found] == [
         "These runs lack content",
-        "The judge took too long",
+        "The judge or the metric took too long",
         "The collector stopped before this evaluation",
     ]
 
