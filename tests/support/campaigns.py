@@ -14,6 +14,7 @@ Line = Mapping[str, Any]
 CANDIDATE = (
     *("25c5799f8", "e1dea4ec4", "e85f8eed1", "dfbe34406", "8c1567c1e", "0c29007af", "c6df334d8", "78aabcc68"),
     *("c49e2f875", "3f2490f20", "364f26555", "62ea7578c", "286a767ff", "24bb7b9f7", "9ed499282"),
+    "d2fee43d3",
 )
 """The commits of the release candidate of 0.2.0.
 
@@ -21,7 +22,8 @@ From ``8c1567c1e`` to ``c49e2f875``, receivers, store, pipeline, judge, exporter
 ``3f2490f20`` adds the models of other conventions to the attributes of a row, and a log message to the span processor.
 ``364f26555`` gives slow processes longer to start. From ``62ea7578c``, processes of a killed collector end at once, and
 the process that calls models has nice value 10. In ``24bb7b9f7``, a pause of a judge counts traces. From ``9ed499282``,
-an attempt of the judge that a crash interrupts does not count. Other commits rename functions and split modules.
+an attempt of the judge that a crash interrupts does not count. ``d2fee43d3`` rejects spans of the span processor for a
+full trace before its decision too, and changes rules of scoring. Other commits rename functions and split modules.
 """
 
 
