@@ -273,7 +273,7 @@ def test_gates_pass_with_a_notice_if_there_are_no_agent_traces(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("metric", "only", "told"),
+    ("metric", "only", "expected"),
     [
         ("trace.argument_correctness", "gen_ai.agent.name: [nobody]", True),
         ("trace.argument_correctness", "service.name: [nothing]", True),
@@ -282,12 +282,12 @@ def test_gates_pass_with_a_notice_if_there_are_no_agent_traces(tmp_path: Path) -
     ],
 )
 def test_the_notice_names_judge_only_as_a_reason_for_judged_metrics(
-    tmp_path: Path, metric: str, only: str, told: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, metric: str, only: str, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     config = f"{{metrics: {{thresholds: {{{metric}: 0.5}}}}, judge: {{model: openai/none, only: {{{only}}}}}}}"
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], config, "--metrics", metric)
-    assert done.stderr.endswith("); judge.only excludes traces\n" if told else ")\n")
+    assert done.stderr.endswith("); judge.only excludes traces\n" if expected else ")\n")
     assert "passes unmeasured: the metric does not apply to the input (it needs " in done.stderr
 
 
@@ -306,7 +306,7 @@ NO_TRIAL = "has no result: cannot be checked: no trace of the input is a trial o
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "expected"),
     [
         ("tool_loop", [NOTHING]),
         ("trace.coherence", []),
@@ -314,25 +314,27 @@ NO_TRIAL = "has no result: cannot be checked: no trace of the input is a trial o
         ("end_state", []),
     ],
 )
-def test_a_metric_selected_by_name_without_results_gets_a_reason(tmp_path: Path, asked: str, told: list[str]) -> None:
+def test_a_metric_selected_by_name_without_results_gets_a_reason(
+    tmp_path: Path, asked: str, expected: list[str]
+) -> None:
     done = _evaluate(tmp_path, [_span(1, **ON_TOPIC)], "{}", "--metrics", asked)
     assert done.exit_code == 0, done.output
-    said = [line.partition(": ")[2] for line in done.stderr.splitlines() if "has no result" in line]
-    assert said == told
+    found_notes = [line.partition(": ")[2] for line in done.stderr.splitlines() if "has no result" in line]
+    assert found_notes == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ("trial.exit_code", ["trial.end_state has no result: the metric does not apply to the input"]),
         ("trace.coherence", []),
     ],
 )
-def test_a_bare_metric_name_means_trials_only_if_a_trial_was_graded(given: str, told: list[str]) -> None:
+def test_a_bare_metric_name_means_trials_only_if_a_trial_was_graded(given: str, expected: list[str]) -> None:
     summary = Summary()
     summary.agents_traces, summary.tallies[given] = 1, OutcomeCounts(1)
-    said = unscored_notes(with_trials(Config()), summary, ["end_state"])
-    assert [each.partition(" (it needs")[0] for each in said] == told
+    found_notes = unscored_notes(with_trials(Config()), summary, ["end_state"])
+    assert [each.partition(" (it needs")[0] for each in found_notes] == expected
 
 
 def test_the_gate_text_counts_incidents_in_singular_and_plural() -> None:

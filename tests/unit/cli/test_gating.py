@@ -174,21 +174,21 @@ class TestMissingResults:
         assert why.startswith("passes unmeasured: the metric does not apply to the input (it needs ")
 
     @pytest.mark.parametrize(
-        ("only", "told"),
+        ("only", "is_named"),
         [
             ({}, False),
             ({"gen_ai.agent.name": ["nobody"]}, True),
         ],
     )
     def test_judge_only_is_named_as_a_possible_reason_if_it_is_set(
-        self, monkeypatch: pytest.MonkeyPatch, only: dict[str, Any], told: bool
+        self, monkeypatch: pytest.MonkeyPatch, only: dict[str, Any], is_named: bool
     ) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         judged = config(judge={"model": "openai/none", "only": only, "detail": "all"})
         passed, why = _silent(judged, summary(), "trace.argument_correctness")
         assert passed
         assert why.startswith("passes unmeasured: the metric does not apply to the input (it needs ")
-        assert why.endswith("); judge.only excludes traces" if told else ")")
+        assert why.endswith("); judge.only excludes traces" if is_named else ")")
 
     def test_judge_detail_is_named_as_a_reason_only_without_a_threshold(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
@@ -201,30 +201,30 @@ class TestMissingResults:
 
 
 class TestUnanswered:
-    def told(self, *asked: str, given: Iterable[Result] = (), **sections: Any) -> list[str]:
+    def notes(self, *asked: str, given: Iterable[Result] = (), **sections: Any) -> list[str]:
         return [*unscored_notes(config(**sections), summary(*given, sessions=False), asked)]
 
     def test_each_metric_without_results_gets_a_sentence_in_order(self) -> None:
-        assert self.told("loop_detection", "coherence", "trace.tool_loop", given=[result()]) == [
+        assert self.notes("loop_detection", "coherence", "trace.tool_loop", given=[result()]) == [
             f"trace.loop_detection has no result: {NO_SESSION.removeprefix('passes unmeasured: ')}",
             f"turn.coherence has no result: {NO_JUDGE[1]}",
             "trace.tool_loop has no result: the metric does not apply to the input (it needs tool calls)",
         ]
 
     def test_a_metric_that_cannot_be_checked_gets_its_reason(self) -> None:
-        assert self.told("trace.task_completion") == [f"trace.task_completion has no result: {NO_JUDGE[1]}"]
+        assert self.notes("trace.task_completion") == [f"trace.task_completion has no result: {NO_JUDGE[1]}"]
 
     def test_an_unscored_or_assumed_result_counts_as_a_result(self) -> None:
-        assert self.told("trace.coherence", given=[result(finding=Unscored(Why.NO_CONTENT))]) == []
-        assert self.told("trace.coherence", given=[result(finding=Assumed("nothing"))]) == []
+        assert self.notes("trace.coherence", given=[result(finding=Unscored(Why.NO_CONTENT))]) == []
+        assert self.notes("trace.coherence", given=[result(finding=Assumed("nothing"))]) == []
 
     def test_a_name_means_a_trial_metric_if_it_is_full_or_if_there_are_trials(self) -> None:
-        assert self.told("trial_correct") == []
-        assert self.told("trial.trial_correct", given=[result()]) == [
+        assert self.notes("trial_correct") == []
+        assert self.notes("trial.trial_correct", given=[result()]) == [
             f"trial.trial_correct has no result: {NO_TRIALS[1]}"
         ]
-        [said] = self.told("trial_correct", given=[result("exit_code", level="trial")])
-        assert said.startswith("trial.trial_correct has no result: the metric does not apply to the input (it needs ")
+        [note] = self.notes("trial_correct", given=[result("exit_code", level="trial")])
+        assert note.startswith("trial.trial_correct has no result: the metric does not apply to the input (it needs ")
 
 
 class TestSentences:

@@ -86,15 +86,15 @@ class TestStore:
         damage_pages(file, "chunks", "people_labels")
         monkeypatch.setattr("pandaeval_collector.store.connection._SMALL_BYTES", 0)
         assert not create(file, "off"), "a start does not read all pages of a large file"
-        told = run(*command.split(), "--store", str(folder))
-        assert told.exit_code in (1, 2), told.output
+        result = run(*command.split(), "--store", str(folder))
+        assert result.exit_code in (1, 2), result.output
         assert create(file, "off"), "the damaged file is moved aside"
         assert [*folder.glob(f"{FILE_NAME}.damaged-*")]
 
     def test_export_writes_a_file_that_evaluate_can_read(self, folder: Path, tmp_path: Path) -> None:
         file = tmp_path / "out.pb"
-        told = run("store", "export", "--store", str(folder), "--output", str(file))
-        assert told.exit_code == 0, told.output
+        result = run("store", "export", "--store", str(folder), "--output", str(file))
+        assert result.exit_code == 0, result.output
         with open_database(folder / "pandaeval.db") as database:
             database.isolation_level = None
             held = [data for trace in stored_traces(database) for _, data in trace.parts]
@@ -118,16 +118,16 @@ class TestStore:
     def test_export_leaves_out_damaged_traces(self, folder: Path, tmp_path: Path) -> None:
         change(folder, DAMAGE["chunks"])
         file = tmp_path / "out.pb"
-        told = run("store", "export", "--store", str(folder), "--output", str(file))
-        assert told.exit_code == 1
-        assert "left out: trace " in told.output
+        result = run("store", "export", "--store", str(folder), "--output", str(file))
+        assert result.exit_code == 1
+        assert "left out: trace " in result.output
         assert len([*Input(str(file)).requests()]) == 7
 
     def test_a_store_of_another_schema_version_is_rejected(self, folder: Path) -> None:
         change(folder, "PRAGMA user_version = 3")
-        told = run("store", "verify", "--store", str(folder))
-        assert told.exit_code == 2
-        assert "schema version 3, but this program" in told.output
+        result = run("store", "verify", "--store", str(folder))
+        assert result.exit_code == 2
+        assert "schema version 3, but this program" in result.output
 
 
 class TestDoctor:

@@ -173,8 +173,8 @@ def test_the_threshold_of_coherence_is_that_of_the_configured_embedder(tmp_path:
     config.write_text(f"embedding: {{model: {embedder}}}")
     bands = load_embedder(embedder).bands
     assert bands is not None
-    told = CliRunner().invoke(app, ["metrics", "trace.coherence", "--config", str(config)]).output
-    assert f"threshold {bands.cut:g}, " in told
+    output = CliRunner().invoke(app, ["metrics", "trace.coherence", "--config", str(config)]).output
+    assert f"threshold {bands.cut:g}, " in output
 
 
 def test_run_without_turns_and_output_is_no_content() -> None:

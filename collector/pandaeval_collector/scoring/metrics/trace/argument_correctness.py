@@ -125,11 +125,11 @@ def _known(trace: Trace, call: ToolCall) -> bool:
 
 def _share(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | None], reason: str) -> Score | Unscored:
     verdicts: list[dict[str, Any]] = []
-    for number, said_of in sorted(found.items()):
-        if said_of is None or are_arguments_rejected(trace.tool_calls[number - 1]):
+    for number, answer in sorted(found.items()):
+        if answer is None or are_arguments_rejected(trace.tool_calls[number - 1]):
             verdicts.append({"call": number, "verdict": "no", "reason": _REFUSED})
         else:
-            verdicts.append({"call": number, "verdict": said_of.verdict, "reason": said_of.reason})
+            verdicts.append({"call": number, "verdict": answer.verdict, "reason": answer.reason})
     for each, reasoning in zip(verdicts, _reasoning(trace, sorted(found)), strict=True):
         each |= {"reasoning": reasoning} if reasoning else {}
     right = sum(each["verdict"] == "yes" for each in verdicts)
@@ -146,13 +146,13 @@ def _share(trace: Trace, asked: str | None, found: Mapping[int, CallVerdict | No
     if by_code:
         sentences.append(f"Rejected by the tool: calls {_ranges(by_code)}.")
     coverage, metadata = known / len(trace.tool_calls), {"user_input": asked, "verdicts": verdicts}
-    said = " ".join([*sentences, reason]).strip()
+    explanation = " ".join([*sentences, reason]).strip()
     if coverage < ENOUGH <= right / known:
-        said = f"too few calls were decided: {known} of {len(trace.tool_calls)}. {said}"
-        return Unscored(Why.INSUFFICIENT_EVIDENCE, said, metadata, coverage)
+        too_few = f"too few calls were decided: {known} of {len(trace.tool_calls)}. {explanation}"
+        return Unscored(Why.INSUFFICIENT_EVIDENCE, too_few, metadata, coverage)
     return Score(
         right / known,
-        said,
+        explanation,
         metadata,
         coverage=coverage,
         span_ids=tuple(trace.tool_calls[each["call"] - 1].span_id for each in verdicts if each["verdict"] == "no"),

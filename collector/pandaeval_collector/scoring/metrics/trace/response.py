@@ -262,7 +262,7 @@ def _without_answer(trace: Trace, turn: Turn | None) -> Finding | None:
         return None  # a single model call: its caller runs the tool, and calls the model again in another trace
     last = trace.tool_calls[-1] if trace.tool_calls else None
     if last is not None and not tool_spans and _leaves_call_to_caller(trace):
-        return Score(1.0, f"the run ended, and its caller has to run the call to {last.name}", {"ended_by": last.name})
+        return Score(1.0, f"the run ended, and its caller has to make the call to {last.name}", {"ended_by": last.name})
     if last is None or has_outcome(last) or last.span_id in tool_spans:
         return _lost(trace, None) or Unscored(
             Why.INSUFFICIENT_EVIDENCE, "the last captured step is a tool result; no answer was captured"
